@@ -1,0 +1,13 @@
+//! Plain data that every room shares: ids, the plan of a session, trials and conclusions.
+//!
+//! Nothing here acts; all of it can be written to the journal and read back.
+
+pub mod ids;
+pub mod plan;
+pub mod trial;
+
+pub use ids::{CommitId, SessionId, TrialId};
+pub use plan::{Clean, CommandSpec, OnTimeout, Pins, Plan, SetupSpec};
+pub use trial::{
+    AttemptId, Classified, Ended, PrepareStep, Signature, SignatureClass, SkipReason, TrialRecord,
+};

@@ -1,0 +1,1 @@
+//! The first bad commit of a graph, outcomes taken at their word.

@@ -9,5 +9,7 @@
 //! [`journal`], folded into the state and shown by the [`reports`], in that order, in one place:
 //! the [`session`] loop.
 
+pub mod error;
+pub mod journal;
 pub mod model;
 pub mod search;

@@ -2,12 +2,17 @@
 //!
 //! Nothing here acts; all of it can be written to the journal and read back.
 
+pub mod conclusion;
+pub mod details;
 pub mod ids;
 pub mod plan;
 pub mod trial;
 
+pub use conclusion::{Conclusion, Doubt};
+pub use details::CommitDetails;
 pub use ids::{CommitId, SessionId, TrialId};
 pub use plan::{Clean, CommandSpec, OnTimeout, Pins, Plan, SetupSpec};
 pub use trial::{
-    AttemptId, Classified, Ended, PrepareStep, Signature, SignatureClass, SkipReason, TrialRecord,
+    AttemptId, Classified, Ended, Judged, PrepareStep, Signature, SignatureClass, SkipReason,
+    TrialRecord, TrialSpec,
 };

@@ -199,36 +199,80 @@ pub enum Classified {
 #[serde(transparent)]
 pub struct AttemptId(pub u32);
 
-/// A finished trial: everything that the journal keeps of it.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct TrialRecord {
+/// What is known of a trial before it runs.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TrialSpec {
     /// Its number in the session.
     pub trial: TrialId,
-    /// The commit that was tested.
+    /// The commit to test.
     pub commit: CommitId,
     /// How many trials of this commit were asked before.
     pub index: u32,
-    /// Why it was asked.
+    /// Why it is asked.
     pub purpose: Purpose,
     /// The repro's seed, 0 to 2^31 - 1.
     pub seed: u32,
-    /// Where it ran.
+    /// Where it runs.
     pub slot: usize,
     /// Attempts that a fault of the machine cost before this one.
     pub attempt: AttemptId,
+}
+
+/// A finished trial as observed. What it means is judged apart ([`Judged`]), because that depends
+/// on how the bad end fails.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct TrialRecord {
+    /// What was run.
+    #[serde(flatten)]
+    pub spec: TrialSpec,
     /// How it ended.
     pub ended: Ended,
     /// The failure's identity, if it failed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub signature: Option<Signature>,
-    /// What it means.
-    pub outcome: Outcome,
-    /// Why it is no evidence, exactly when `outcome` is skip.
-    pub skip: Option<SkipReason>,
     /// Whether the user's patch was laid on this commit; `None` without a patch.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub patched: Option<bool>,
-    /// Seconds of checkout, setup and build (0 when the commit was built already).
+    /// Processes that outlived the repro and were ended.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub swept: usize,
+    /// Seconds of checkout, setup and build (next to nothing when the commit was built already).
     pub prepare_seconds: f64,
     /// Seconds of the run.
     pub run_seconds: f64,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "the signature serde asks for")]
+fn is_zero(n: &usize) -> bool {
+    *n == 0
+}
+
+/// What a finished trial means for the search.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Judged {
+    /// Which trial.
+    pub trial: TrialId,
+    /// Good, bad or skip.
+    pub outcome: Outcome,
+    /// Why it is no evidence, exactly when `outcome` is skip.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub skip: Option<SkipReason>,
+}
+
+impl TrialRecord {
+    /// 126 or 127, when the command could not be executed or found.
+    pub fn cannot_execute(&self) -> Option<i32> {
+        match self.ended {
+            Ended::Exited {
+                code: code @ (126 | 127),
+            }
+            | Ended::SpawnFailed { code, .. } => Some(code),
+            Ended::Exited { .. }
+            | Ended::Signalled { .. }
+            | Ended::TimedOut { .. }
+            | Ended::PrepareFailed { .. }
+            | Ended::Faulted { .. }
+            | Ended::Interrupted => None,
+        }
+    }
 }

@@ -1,0 +1,62 @@
+//! The command line: arguments, defaults from `fbisect.toml`, one file a subcommand.
+//!
+//! This room turns words into a [`Plan`](crate::model::Plan) and an outcome into an exit status.
+//! It decides nothing about the search.
+
+pub mod args;
+pub mod commits;
+pub mod config;
+pub mod demo;
+pub mod inspect;
+pub mod rerun;
+pub mod resume;
+
+use std::process::ExitCode;
+
+use clap::Parser as _;
+
+use crate::error::{Error, Exit, Result};
+use crate::reports::console;
+use args::{Cli, Sub};
+
+/// Runs the program: parses, acts, prints an error if there is one, and says how it ended.
+pub fn main() -> ExitCode {
+    // The hidden word that a child of ours gets (see `executors::devices`). It stands outside the
+    // parser, so that no flag of ours can change what a crashing driver may take down.
+    if std::env::args_os().nth(1).is_some_and(|a| a == "__probe-gpus") {
+        console::result(&crate::executors::devices::answer_probe());
+        return ExitCode::SUCCESS;
+    }
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(e) => {
+            // Help and version are results; anything else is a usage error, which is 2 there too.
+            let _ = e.print();
+            return ExitCode::from(u8::try_from(e.exit_code()).unwrap_or(Exit::Usage as u8));
+        }
+    };
+    let outcome = match cli.sub {
+        Sub::Commits(args) => commits::run(*args),
+        Sub::Resume(args) => resume::run(&args),
+        Sub::Status(args) => inspect::status(&args),
+        Sub::Log(args) => inspect::log(&args),
+        Sub::Rerun(args) => rerun::run(&args),
+        Sub::Demo(args) => demo::run(&args),
+    };
+    match outcome {
+        Ok(code) => ExitCode::from(code),
+        Err(error) => {
+            console::error(&error);
+            ExitCode::from(error.exit as u8)
+        }
+    }
+}
+
+/// The checkout that the user stands in.
+fn here() -> Result<std::path::PathBuf> {
+    std::env::current_dir().map_err(|e| {
+        Error::failed("the current directory cannot be read")
+            .caused_by(e)
+            .hint("it may have been removed: `cd` to the repository again")
+    })
+}

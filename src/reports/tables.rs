@@ -1,0 +1,71 @@
+//! Counts by commit, from which every report is built.
+
+use serde::Serialize;
+
+use crate::journal::{State, Trial};
+use crate::model::{CommitId, SkipReason, TrialId};
+use crate::search::Outcome;
+
+/// What was seen at one commit.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Tested {
+    /// The commit.
+    pub commit: CommitId,
+    /// Trials that behaved like the good end.
+    pub good: u32,
+    /// Trials that failed as the bad end does.
+    pub bad: u32,
+    /// Trials that are no evidence.
+    pub skip: u32,
+    /// Why, once each.
+    pub skip_reasons: Vec<String>,
+    /// The trials' numbers.
+    pub trials: Vec<TrialId>,
+}
+
+/// Counts by commit, in the order in which the commits were first tested.
+pub fn tested(state: &State) -> Vec<Tested> {
+    let mut rows: Vec<Tested> = Vec::new();
+    for trial in state.finished() {
+        let Some(judged) = &trial.judged else {
+            continue;
+        };
+        let commit = &trial.record.spec.commit;
+        let at = rows.iter().position(|r| r.commit == *commit).unwrap_or_else(|| {
+            rows.push(Tested {
+                commit: commit.clone(),
+                good: 0,
+                bad: 0,
+                skip: 0,
+                skip_reasons: Vec::new(),
+                trials: Vec::new(),
+            });
+            rows.len() - 1
+        });
+        let Some(row) = rows.get_mut(at) else {
+            continue;
+        };
+        row.trials.push(trial.record.spec.trial);
+        match judged.outcome {
+            Outcome::Good => row.good += 1,
+            Outcome::Bad => row.bad += 1,
+            Outcome::Skip => {
+                row.skip += 1;
+                let why = skip_text(trial, judged.skip.as_ref());
+                if !row.skip_reasons.contains(&why) {
+                    row.skip_reasons.push(why);
+                }
+            }
+        }
+    }
+    rows
+}
+
+/// Why a trial is no evidence; an unlike failure is named.
+pub fn skip_text(trial: &Trial, reason: Option<&SkipReason>) -> String {
+    match (reason, &trial.record.signature) {
+        (Some(SkipReason::OtherFailure), Some(signature)) => format!("other failure: {signature}"),
+        (Some(reason), _) => reason.to_string(),
+        (None, _) => "not testable".to_owned(),
+    }
+}

@@ -8,7 +8,10 @@
 #![deny(clippy::disallowed_methods, clippy::disallowed_types)]
 
 pub mod bisect;
+pub mod bits;
 pub mod graph;
+pub mod narrow;
+pub mod record;
 
 use serde::{Deserialize, Serialize};
 

@@ -13,3 +13,4 @@ pub mod error;
 pub mod journal;
 pub mod model;
 pub mod search;
+pub mod trials;

@@ -4,23 +4,12 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
-use crate::model::{Conclusion, Judged, Plan, SessionId, TrialId, TrialRecord, TrialSpec};
+use crate::model::{
+    Conclusion, Judged, Plan, ProcessIdentity, SessionId, TrialId, TrialRecord, TrialSpec,
+};
 
 /// The version written into [`Event::Opened`]; a journal of another version is refused.
 pub const VERSION: u32 = 1;
-
-/// A process by more than its number, which the system uses again.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ProcessIdentity {
-    /// The process id; also its group's.
-    pub pid: u32,
-    /// When it started, in clock ticks since boot, where the system tells.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub start_ticks: Option<u64>,
-    /// Which boot that was, where the system tells.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub boot_id: Option<String>,
-}
 
 /// A file that the command names, as it was when the session was opened.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

@@ -8,7 +8,7 @@ pub mod files;
 pub mod state;
 pub mod store;
 
-pub use event::{Event, ProcessIdentity, WatchedFile};
-pub use files::SessionFiles;
+pub use event::{Event, WatchedFile};
+pub use files::{SessionFiles, sessions};
 pub use state::{State, Trial};
-pub use store::{Journal, StoreError, read};
+pub use store::{Journal, StoreError, Sync, in_use, read};

@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use super::event::{Event, ProcessIdentity, WatchedFile};
+use super::event::{Event, WatchedFile};
 use crate::model::{
-    AttemptId, CommitId, Conclusion, Judged, Plan, SessionId, Signature, TrialId,
+    AttemptId, CommitId, Conclusion, Judged, Plan, ProcessIdentity, SessionId, Signature, TrialId,
     TrialRecord, TrialSpec,
 };
 use crate::search::{Outcome, Purpose};

@@ -58,3 +58,16 @@ impl fmt::Display for TrialId {
         write!(f, "{}", self.0)
     }
 }
+
+/// A process by more than its number, which the system uses again.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ProcessIdentity {
+    /// The process number; also the number of the process group.
+    pub pid: u32,
+    /// When it was started, in clock ticks since boot; `None` where the system does not tell.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub start_ticks: Option<u64>,
+    /// Which boot that was; `None` where the system does not tell.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub boot_id: Option<String>,
+}

@@ -103,4 +103,14 @@ pub struct Plan {
     pub deterministic: bool,
     /// Every failure counts, also one that differs from the bad end's.
     pub any_failure: bool,
+    /// The folder under which worktrees go.
+    pub workspace_dir: PathBuf,
+    /// Go on although the command's Python has an editable install of the user's checkout.
+    pub allow_editable: bool,
+    /// Give each trial empty compile caches of its own.
+    pub cold_caches: bool,
+    /// Seconds between TERM and KILL when a run is stopped.
+    pub grace_seconds: f64,
+    /// Bytes that are kept of each output file.
+    pub output_limit: u64,
 }

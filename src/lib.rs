@@ -9,8 +9,13 @@
 //! [`journal`], folded into the state and shown by the [`reports`], in that order, in one place:
 //! the [`session`] loop.
 
+pub mod axes;
+pub mod cli;
 pub mod error;
+pub mod executors;
 pub mod journal;
 pub mod model;
+pub mod reports;
 pub mod search;
+pub mod session;
 pub mod trials;

@@ -9,5 +9,6 @@
 //! [`journal`], folded into the state and shown by the [`reports`], in that order, in one place:
 //! the [`session`] loop.
 
+pub mod executors;
 pub mod model;
 pub mod search;

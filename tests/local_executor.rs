@@ -16,7 +16,7 @@ use std::process::Command;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
-use fbisect::executors::{
+use fbisect::executors::{OutputTo, 
     Finished, MARK_VARIABLE, ProcessEnd, ProcessIdentity, ProcessSpec, Stop, end_leftovers, run,
 };
 use procfs::process::Process;
@@ -44,7 +44,7 @@ fn shell(dir: &Path, script: &str) -> ProcessSpec {
         env: Vec::new(),
         stdout: dir.join("out"),
         stderr: dir.join("err"),
-        append: false,
+        output: OutputTo::NewFiles,
         timeout: Some(Duration::from_mins(1)),
         grace: Duration::from_secs(5),
         output_limit: 1 << 20,
@@ -300,7 +300,7 @@ async fn output_can_be_joined_and_appended() {
     let dir = tempfile::tempdir().unwrap();
     let mut spec = shell(dir.path(), "echo one; echo two >&2; echo three");
     spec.stderr = spec.stdout.clone();
-    spec.append = true;
+    spec.output = OutputTo::Append;
     finish(&spec).await;
     finish(&spec).await;
     let text = fs::read_to_string(&spec.stdout).unwrap();

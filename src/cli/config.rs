@@ -5,7 +5,6 @@
 
 use std::path::{Path, PathBuf};
 
-use clap::ValueEnum as _;
 use serde::Deserialize;
 use serde::de::{Deserializer, Error as _};
 

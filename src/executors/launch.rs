@@ -34,7 +34,7 @@ pub(super) struct Launched {
 
 /// Starts the command.
 pub(super) fn launch(spec: &ProcessSpec) -> Result<Launched, ProcessEnd> {
-    let opened = Logs::open(&spec.stdout, &spec.stderr, spec.append, spec.output_limit);
+    let opened = Logs::open(&spec.stdout, &spec.stderr, spec.output, spec.output_limit);
     let (logs, out, err) = opened.map_err(|error| ProcessEnd::Faulted { error })?;
     if !spec.cwd.is_dir() {
         return Err(ProcessEnd::SpawnFailed {

@@ -44,8 +44,8 @@ pub struct ProcessSpec {
     pub stdout: PathBuf,
     /// The file for its standard error; may be the same as `stdout`.
     pub stderr: PathBuf,
-    /// Keep what the two files hold and write after it.
-    pub append: bool,
+    /// What becomes of the two files.
+    pub output: OutputTo,
     /// How long it may run.
     pub timeout: Option<Duration>,
     /// How long its process group has to end after SIGTERM, before SIGKILL.
@@ -58,6 +58,18 @@ pub struct ProcessSpec {
     /// What tells this tree's processes from all others, in [`MARK_VARIABLE`]: unique among the
     /// commands that run at once, and beginning with the session's name.
     pub mark: String,
+}
+
+/// Where a command's output goes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum OutputTo {
+    /// To the two files, which are emptied first.
+    #[default]
+    NewFiles,
+    /// To the two files, after what they hold.
+    Append,
+    /// To our own standard output and error; the files are not touched, no limit applies.
+    Ours,
 }
 
 /// How a command ended. Matches are written without `_`.

@@ -8,8 +8,11 @@
 
 use std::fs::{File, OpenOptions};
 use std::io;
+use std::os::fd::AsFd as _;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
+
+use super::OutputTo;
 
 /// How far past its limit a file may stay: more than any marker line, so that a cut always gains.
 const SLACK: u64 = 4096;
@@ -28,9 +31,17 @@ impl Logs {
     pub(super) fn open(
         stdout: &Path,
         stderr: &Path,
-        append: bool,
+        to: OutputTo,
         limit: u64,
     ) -> Result<(Self, File, File), String> {
+        let append = match to {
+            OutputTo::Append => true,
+            OutputTo::NewFiles => false,
+            OutputTo::Ours => {
+                let (out, err) = ours().map_err(|e| format!("cannot pass our output on: {e}"))?;
+                return Ok((Self { files: Vec::new() }, out, err));
+            }
+        };
         let open = |path: &Path| {
             Log::open(path, append, limit)
                 .map_err(|error| format!("cannot write {}: {error}", path.display()))
@@ -60,6 +71,13 @@ impl Logs {
     pub(super) fn close(&mut self) -> io::Result<()> {
         self.files.iter_mut().try_for_each(Log::cut)
     }
+}
+
+/// Our own standard output and error, as files.
+fn ours() -> io::Result<(File, File)> {
+    let out = io::stdout().as_fd().try_clone_to_owned()?;
+    let err = io::stderr().as_fd().try_clone_to_owned()?;
+    Ok((out.into(), err.into()))
 }
 
 #[derive(Debug)]

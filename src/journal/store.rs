@@ -141,11 +141,17 @@ impl Journal {
             .map_err(StoreError::io(&self.path, "appending to the journal"))?;
         match sync {
             Sync::No => Ok(()),
-            Sync::Yes => self
-                .file
-                .sync_data()
-                .map_err(StoreError::io(&self.path, "syncing the journal")),
+            Sync::Yes => self.sync(),
         }
+    }
+
+    /// Waits until everything appended is on disk.
+    ///
+    /// # Errors
+    /// When the disk refuses it.
+    pub fn sync(&mut self) -> Result<(), StoreError> {
+        let synced = self.file.sync_data();
+        synced.map_err(StoreError::io(&self.path, "syncing the journal"))
     }
 }
 

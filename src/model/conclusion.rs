@@ -29,6 +29,10 @@ pub enum Conclusion {
         /// Pairs that cannot both be right: a commit that behaved like the new end, below one
         /// that behaved like the old end.
         conflicts: Vec<(CommitId, CommitId)>,
+        /// Without a conflicting pair: commits that behaved like the new end and that no single
+        /// candidate explains.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        unexplained: Vec<CommitId>,
     },
     /// The end that should fail passed.
     BadEndPassed {

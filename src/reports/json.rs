@@ -4,7 +4,7 @@ use serde::Serialize;
 
 use super::Report;
 use super::tables::{Tested, tested};
-use crate::model::{Conclusion, Doubt};
+use crate::model::{Conclusion, Doubt, Plan};
 
 #[derive(Serialize)]
 struct Document<'a> {
@@ -102,6 +102,38 @@ pub fn document(report: &Report<'_>) -> serde_json::Result<String> {
         tested: tested(state),
     };
     serde_json::to_string(&document)
+}
+
+/// The document of a request whose range holds no candidate: there is no session.
+///
+/// # Errors
+/// When it cannot be encoded.
+pub fn empty_range(plan: &Plan, message: &str) -> serde_json::Result<String> {
+    serde_json::to_string(&Document {
+        version: 1,
+        tool: "fbisect",
+        tool_version: env!("CARGO_PKG_VERSION"),
+        kind: "commits",
+        session: "",
+        status: "empty_range",
+        message: message.to_owned(),
+        first_bad: None,
+        first_fixed: None,
+        suspects: Vec::new(),
+        confidence: None,
+        trials: 0,
+        seconds: 0.0,
+        candidates: 0,
+        good: plan.good.iter().map(|(_, id)| id.as_str()).collect(),
+        bad: plan.bad.1.as_str(),
+        seed: plan.seed,
+        command: &plan.command.argv,
+        culprit: None,
+        conflicts: Vec::new(),
+        doubts: Vec::new(),
+        warnings: &[],
+        tested: Vec::new(),
+    })
 }
 
 /// The document's `status` word.

@@ -1,12 +1,14 @@
 //! The report that a person pastes into an issue: plain text, no colour, no control characters.
 
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use super::console::{clean, count, seconds};
 use super::json::doubts;
-use super::tables::tested;
 use super::Report;
-use crate::journal::State;
+use super::progress::{Outlook, purpose, time_left};
+use super::tables::{skip_text, tested};
+use crate::journal::{State, Trial};
 use crate::model::{CommitDetails, CommitId, Conclusion, Doubt, TrialId};
 use crate::search::Outcome;
 
@@ -130,8 +132,13 @@ pub fn report(report: &Report<'_>) -> String {
         let _ = write!(out, "\nNote: {}\n", doubt(d));
     }
     remaining(&mut out, report);
-    if let Some(Conclusion::Contradictory { conflicts, .. }) = &state.conclusion {
-        out.push_str("\nWhat cannot both be right:\n");
+    if let Some(Conclusion::Contradictory {
+        conflicts,
+        unexplained,
+        ..
+    }) = &state.conclusion
+    {
+        out.push_str("\nWhat cannot be right together:\n");
         for (old_like, new_like) in conflicts {
             if old_like == new_like {
                 let _ = writeln!(out, "  {} did not repeat itself", old_like.short());
@@ -143,6 +150,9 @@ pub fn report(report: &Report<'_>) -> String {
                     new_like.short()
                 );
             }
+        }
+        for commit in unexplained {
+            let _ = writeln!(out, "  {} fails, and no one commit explains all failures", commit.short());
         }
     }
     if let Some(advice) = advice(state) {
@@ -255,4 +265,76 @@ fn commands(out: &mut String, state: &State) {
             let _ = writeln!(out, "  fbisect rerun {trial} --session {}   # {what}", state.session);
         }
     }
+}
+
+/// A session that has not concluded, in a few lines.
+pub fn status(state: &State, in_use: bool, outlook: Outlook) -> String {
+    let activity = match (in_use, state.interrupted) {
+        (true, _) => "running".to_owned(),
+        (false, true) => format!("interrupted; go on with: fbisect resume {}", state.session),
+        (false, false) => format!("killed; go on with: fbisect resume {}", state.session),
+    };
+    let mut out = format!("session {} ({activity})\n", state.session);
+    let _ = writeln!(
+        out,
+        "  {} finished, {} between the ends, {} at work",
+        count(state.trials.len(), "trial"),
+        count(state.candidates, "candidate"),
+        seconds(state.elapsed_seconds)
+    );
+    if outlook.suspects > 0 {
+        let _ = writeln!(out, "  {} left", count(outlook.suspects, "suspect"));
+    }
+    if let Some(left) = time_left(state, outlook) {
+        let _ = writeln!(out, "  about {} to go", seconds(left));
+    }
+    if in_use {
+        for started in state.running.values() {
+            let spec = &started.spec;
+            let _ = writeln!(
+                out,
+                "  running: trial {} ({}) on {} in slot {}",
+                spec.trial,
+                purpose(spec.purpose, state.plan.fixed),
+                spec.commit.short(),
+                spec.slot
+            );
+        }
+    }
+    out
+}
+
+/// One finished trial in a line.
+pub fn trial_line(state: &State, trial: &Trial) -> String {
+    let record = &trial.record;
+    let verdict = match &trial.judged {
+        None => "waits for the bad end".to_owned(),
+        Some(judged) => match judged.outcome {
+            Outcome::Good => "good".to_owned(),
+            Outcome::Bad => match &record.signature {
+                Some(signature) => format!("bad ({})", clean(&signature.to_string())),
+                None => "bad".to_owned(),
+            },
+            Outcome::Skip => format!("skip ({})", clean(&skip_text(trial, judged.skip.as_ref()))),
+        },
+    };
+    format!(
+        "{:>4} {:<10} {} seed {:<10} {:>6} {verdict}",
+        format!("#{}", record.spec.trial),
+        purpose(record.spec.purpose, state.plan.fixed),
+        record.spec.commit.short(),
+        record.spec.seed,
+        seconds(record.prepare_seconds + record.run_seconds),
+    )
+}
+
+/// All finished trials, in the order in which the search was told.
+pub fn log(state: &State, subjects: &BTreeMap<CommitId, String>) -> String {
+    let mut out = format!("session {}: {}\n", state.session, headline(state));
+    for trial in state.finished() {
+        let subject = subjects.get(&trial.record.spec.commit);
+        let subject = subject.map(|s| clean(s)).unwrap_or_default();
+        let _ = writeln!(out, "{}  {subject}", trial_line(state, trial));
+    }
+    out
 }

@@ -18,14 +18,14 @@ use super::editable::{self, EditableError};
 use super::environment::{self, Scratch};
 use super::signature::{read_tail_and_head, signature};
 use super::workspace::{Fault, Moved, Workspace, WorkspaceError, WorkspaceRules};
-use crate::executors::{self, Finished, ProcessEnd, ProcessSpec, Stop};
+use crate::executors::{self, Finished, OutputTo, ProcessEnd, ProcessSpec, Stop};
 use crate::model::{
     CommitId, Ended, Plan, PrepareStep, ProcessIdentity, TrialId, TrialRecord, TrialSpec,
 };
 use crate::search::Purpose;
 
 /// Bytes of each output file that are read to tell what kind of failure it was: head and tail.
-const READ_LIMIT: usize = 576 * 1024;
+const READ_LIMIT: u64 = 576 * 1024;
 
 /// What every trial of a session has in common.
 #[derive(Debug)]
@@ -156,18 +156,7 @@ pub async fn run(
     notes: mpsc::UnboundedSender<Note>,
     stop: watch::Receiver<Stop>,
 ) -> Ran {
-    let mut trial = Running {
-        slot,
-        rules,
-        spec,
-        folder,
-        notes,
-        stop,
-        patched: None,
-        swept: 0,
-        stuck: Vec::new(),
-        editable: None,
-    };
+    let mut trial = Running::new(slot, rules, spec, folder, notes, stop);
     let begun = Instant::now();
     let prepared = trial.prepare().await;
     let prepare_seconds = begun.elapsed().as_secs_f64();
@@ -178,7 +167,47 @@ pub async fn run(
     trial.finish(ended, prepare_seconds, run_seconds).await
 }
 
+/// Makes a trial's commit ready and stops there, for a run on the terminal.
+pub(super) async fn prepared(
+    slot: Slot,
+    rules: Arc<TrialRules>,
+    spec: TrialSpec,
+    folder: PathBuf,
+    notes: mpsc::UnboundedSender<Note>,
+    stop: watch::Receiver<Stop>,
+) -> Prepared {
+    let mut trial = Running::new(slot, rules, spec, folder, notes, stop);
+    // The session that ran the trial has checked it.
+    trial.slot.editable_checked = true;
+    let result = trial.prepare().await;
+    Prepared { trial, result }
+}
+
+/// A trial whose commit is ready, or could not be made so.
+pub(super) struct Prepared {
+    trial: Running,
+    result: Result<(), Ended>,
+}
+
+impl Prepared {
+    /// Runs the repro with our own output.
+    pub(super) async fn on_the_terminal(mut self, show: impl FnOnce(&[String])) -> (Slot, Ended) {
+        let ended = match self.result {
+            Err(ended) => ended,
+            Ok(()) => {
+                if let Ok(argv) = self.trial.argv() {
+                    show(&argv);
+                }
+                self.trial.output = OutputTo::Ours;
+                self.trial.run_repro().await.0
+            }
+        };
+        (self.trial.slot, ended)
+    }
+}
+
 struct Running {
+    output: OutputTo,
     slot: Slot,
     rules: Arc<TrialRules>,
     spec: TrialSpec,
@@ -192,6 +221,29 @@ struct Running {
 }
 
 impl Running {
+    fn new(
+        slot: Slot,
+        rules: Arc<TrialRules>,
+        spec: TrialSpec,
+        folder: PathBuf,
+        notes: mpsc::UnboundedSender<Note>,
+        stop: watch::Receiver<Stop>,
+    ) -> Self {
+        Self {
+            output: OutputTo::NewFiles,
+            slot,
+            rules,
+            spec,
+            folder,
+            notes,
+            stop,
+            patched: None,
+            swept: 0,
+            stuck: Vec::new(),
+            editable: None,
+        }
+    }
+
     fn note(&self, note: Note) {
         // The session that would read it may be on its way out.
         let _ = self.notes.send(note);
@@ -406,7 +458,7 @@ impl Running {
             env,
             stdout: stdout.to_owned(),
             stderr: stderr.to_owned(),
-            append: false,
+            output: self.output,
             timeout,
             grace: Duration::from_secs_f64(self.rules.plan.grace_seconds),
             output_limit: self.rules.plan.output_limit,

@@ -1,5 +1,6 @@
 //! What a report says of one commit.
 
+use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt;
 use std::path::PathBuf;
@@ -73,4 +74,57 @@ fn files(
         ));
     }
     Ok(files)
+}
+
+/// Subjects of several commits, read by one git process.
+///
+/// # Errors
+/// When one of them cannot be read.
+pub fn subjects(
+    repo: &Repo,
+    commits: &[CommitId],
+) -> Result<BTreeMap<CommitId, String>, HistoryError> {
+    if commits.is_empty() {
+        return Ok(BTreeMap::new());
+    }
+    let mut args = vec![
+        "rev-list",
+        "--no-walk=unsorted",
+        "--encoding=UTF-8",
+        "--format=%H%x00%s",
+        "--end-of-options",
+    ];
+    args.extend(commits.iter().map(CommitId::as_str));
+    args.push("--");
+    let answer = repo.git().ask(args)?;
+    let text = answer.text()?;
+    let named = text.lines().filter_map(|line| {
+        let (id, subject) = line.split_once('\0')?;
+        Some((CommitId::parse(id)?, subject.to_owned()))
+    });
+    Ok(named.collect())
+}
+
+/// Whether the user's sparse checkout leaves all these files out, so that no worktree shows them.
+/// False where there is none or git cannot tell.
+pub fn is_hidden_by_sparse_checkout(repo: &Repo, files: &[&PathBuf]) -> bool {
+    let sparse = repo.git().ask(["config", "--bool", "core.sparseCheckout"]);
+    if !sparse.is_ok_and(|a| a.text().is_ok_and(|t| t.trim() == "true")) {
+        return false;
+    }
+    // `S` marks an entry that the sparse checkout skips.
+    let mut args: Vec<OsString> = ["ls-files", "-t", "-z", "--"].map(OsString::from).to_vec();
+    args.extend(files.iter().map(|f| {
+        let mut literal = OsString::from(":(top,literal)");
+        literal.push(f.as_os_str());
+        literal
+    }));
+    let Ok(answer) = repo.git().ask(args) else {
+        return false;
+    };
+    let Ok(text) = answer.text() else {
+        return false;
+    };
+    let entries: Vec<&str> = text.split('\0').filter(|e| !e.is_empty()).collect();
+    !entries.is_empty() && entries.iter().all(|e| e.starts_with("S "))
 }

@@ -16,8 +16,9 @@ use std::process::Command;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
-use fbisect::executors::{OutputTo, 
-    Finished, MARK_VARIABLE, ProcessEnd, ProcessIdentity, ProcessSpec, Stop, end_leftovers, run,
+use fbisect::executors::{
+    Finished, MARK_VARIABLE, OutputTo, ProcessEnd, ProcessIdentity, ProcessSpec, Stop,
+    end_leftovers, run,
 };
 use procfs::process::Process;
 use tokio::sync::{RwLock, RwLockReadGuard, watch};

@@ -14,7 +14,12 @@ use crate::model::{Clean, OnTimeout};
 /// checkout, and names the first commit that flips it from good to bad. Your checkout, index,
 /// branches and stash are not touched.
 #[derive(Debug, Parser)]
-#[command(name = "fbisect", version, propagate_version = true, max_term_width = 100)]
+#[command(
+    name = "fbisect",
+    version,
+    propagate_version = true,
+    max_term_width = 100
+)]
 #[command(after_help = "Try it: `fbisect demo` makes a throw-away repository and finds its bug.")]
 pub struct Cli {
     /// What to do.
@@ -80,10 +85,20 @@ pub struct CommitsArgs {
     pub range: Option<String>,
 
     /// A good commit (may be given several times)
-    #[arg(long, value_name = "REV", help_heading = "History", allow_hyphen_values = true)]
+    #[arg(
+        long,
+        value_name = "REV",
+        help_heading = "History",
+        allow_hyphen_values = true
+    )]
     pub good: Vec<String>,
     /// The bad commit [default: HEAD]
-    #[arg(long, value_name = "REV", help_heading = "History", allow_hyphen_values = true)]
+    #[arg(
+        long,
+        value_name = "REV",
+        help_heading = "History",
+        allow_hyphen_values = true
+    )]
     pub bad: Option<String>,
     /// Follow only first parents: name the merge that brought it in
     #[arg(long, help_heading = "History")]
@@ -128,7 +143,13 @@ pub struct CommitsArgs {
     ///
     /// none: nothing. untracked: files that git does not know and does not ignore, so that build
     /// folders stay and builds are incremental. all: ignored ones too.
-    #[arg(long, value_name = "WHAT", value_enum, help_heading = "Checkouts", hide_short_help = true)]
+    #[arg(
+        long,
+        value_name = "WHAT",
+        value_enum,
+        help_heading = "Checkouts",
+        hide_short_help = true
+    )]
     pub clean: Option<CleanArg>,
     /// Update submodules at each checkout
     #[arg(long, help_heading = "Checkouts", hide_short_help = true)]
@@ -136,7 +157,13 @@ pub struct CommitsArgs {
     /// Where worktrees go [default: the user's cache folder]
     ///
     /// Must lie outside the checkout, on a disk with room for --jobs + 1 worktrees.
-    #[arg(long, value_name = "DIR", env = "FBISECT_WORKSPACE_DIR", help_heading = "Checkouts", hide_short_help = true)]
+    #[arg(
+        long,
+        value_name = "DIR",
+        env = "FBISECT_WORKSPACE_DIR",
+        help_heading = "Checkouts",
+        hide_short_help = true
+    )]
     pub workspace_dir: Option<PathBuf>,
     /// Go on although the command's Python has an editable install of your checkout
     ///
@@ -151,7 +178,13 @@ pub struct CommitsArgs {
     #[arg(long, value_name = "TIME", value_parser = duration, help_heading = "Trials")]
     pub timeout: Option<Duration>,
     /// What a timeout means: bad (a hang) or skip [default: bad]
-    #[arg(long, value_name = "WHAT", value_enum, help_heading = "Trials", hide_short_help = true)]
+    #[arg(
+        long,
+        value_name = "WHAT",
+        value_enum,
+        help_heading = "Trials",
+        hide_short_help = true
+    )]
     pub on_timeout: Option<OnTimeoutArg>,
     /// Time between TERM and KILL when a run is stopped [default: 10s]
     #[arg(long, value_name = "TIME", value_parser = duration, help_heading = "Trials", hide_short_help = true)]
@@ -160,13 +193,24 @@ pub struct CommitsArgs {
     #[arg(long, help_heading = "Trials")]
     pub any_failure: bool,
     /// Compile caches of a trial: cold (empty ones) or own (yours) [default: cold]
-    #[arg(long, value_name = "WHAT", value_enum, help_heading = "Trials", hide_short_help = true)]
+    #[arg(
+        long,
+        value_name = "WHAT",
+        value_enum,
+        help_heading = "Trials",
+        hide_short_help = true
+    )]
     pub cache: Option<CacheArg>,
     /// MiB that are kept of each trial's stdout and of its stderr [default: 64]
     #[arg(long, value_name = "MIB", help_heading = "Trials", hide_short_help = true, value_parser = clap::value_parser!(u32).range(1..=65536))]
     pub output_limit: Option<u32>,
     /// Derive the trials' seeds from this number [default: random, printed]
-    #[arg(long, value_name = "N", help_heading = "Trials", hide_short_help = true)]
+    #[arg(
+        long,
+        value_name = "N",
+        help_heading = "Trials",
+        hide_short_help = true
+    )]
     pub seed: Option<u64>,
 
     /// The repro never flakes: no confirmation, ceil(log2 N) + 2 trials

@@ -73,7 +73,10 @@ pub fn hunt(mut opened: Opened, json: bool) -> Result<u8> {
         console::result(&text::report(&report));
     }
     if closed == Closed::Interrupted {
-        console::say(&format!("go on with: fbisect resume {}", opened.state.session));
+        console::say(&format!(
+            "go on with: fbisect resume {}",
+            opened.state.session
+        ));
     }
     Ok(code)
 }
@@ -141,7 +144,10 @@ pub fn report<'a>(repo: &Repo, state: &'a State) -> Report<'a> {
         Some(Conclusion::Found { commit, .. }) => commits::details(repo, commit).ok(),
         _ => None,
     };
-    let warnings = culprit.as_ref().map(|c| warnings(repo, state, c)).unwrap_or_default();
+    let warnings = culprit
+        .as_ref()
+        .map(|c| warnings(repo, state, c))
+        .unwrap_or_default();
     Report {
         state,
         warnings,
@@ -152,11 +158,15 @@ pub fn report<'a>(repo: &Repo, state: &'a State) -> Report<'a> {
 
 /// Subjects of the commits that a report or a log names.
 pub fn subjects(repo: &Repo, state: &State) -> BTreeMap<CommitId, String> {
-    let mut wanted: BTreeSet<CommitId> =
-        state.finished().map(|t| t.record.spec.commit.clone()).collect();
+    let mut wanted: BTreeSet<CommitId> = state
+        .finished()
+        .map(|t| t.record.spec.commit.clone())
+        .collect();
     wanted.insert(state.plan.bad.1.clone());
     wanted.extend(state.plan.good.iter().map(|(_, id)| id.clone()));
-    if let Some(Conclusion::Suspects { commits, .. } | Conclusion::BudgetSpent { commits }) = &state.conclusion {
+    if let Some(Conclusion::Suspects { commits, .. } | Conclusion::BudgetSpent { commits }) =
+        &state.conclusion
+    {
         wanted.extend(commits.iter().take(50).cloned());
     }
     let wanted: Vec<CommitId> = wanted.into_iter().take(SUBJECTS).collect();
@@ -180,18 +190,26 @@ fn warnings(repo: &Repo, state: &State, culprit: &CommitDetails) -> Vec<String> 
     let pinned = |path: &PathBuf| plan.pins.files.contains(path);
     if files.iter().all(|path| pinned(path)) {
         warnings.push(
-            "all files that it changes are pinned as they are today, so no trial saw its change".to_owned(),
+            "all files that it changes are pinned as they are today, so no trial saw its change"
+                .to_owned(),
         );
     }
-    let seen = |path: &PathBuf| plan.paths.iter().any(|p| path.starts_with(p) || p.as_os_str() == ".");
+    let seen = |path: &PathBuf| {
+        plan.paths
+            .iter()
+            .any(|p| path.starts_with(p) || p.as_os_str() == ".")
+    };
     if !plan.paths.is_empty() && !files.iter().any(|path| seen(path)) {
         warnings.push("against its first parent it changes nothing under --path".to_owned());
     }
     if files.iter().all(|path| is_prose(path)) {
-        warnings.push("it changes only documentation: make sure that the repro is not flaky".to_owned());
+        warnings.push(
+            "it changes only documentation: make sure that the repro is not flaky".to_owned(),
+        );
     } else if commits::is_hidden_by_sparse_checkout(repo, &files) {
         warnings.push(
-            "the sparse checkout leaves out all files that it changes, so no trial saw its change".to_owned(),
+            "the sparse checkout leaves out all files that it changes, so no trial saw its change"
+                .to_owned(),
         );
     }
     warnings
@@ -199,10 +217,21 @@ fn warnings(repo: &Repo, state: &State, culprit: &CommitDetails) -> Vec<String> 
 
 /// Files that neither a build nor a run reads, in nearly every project.
 fn is_prose(path: &Path) -> bool {
-    let ends = |ext: &str| path.extension().is_some_and(|e| e.eq_ignore_ascii_case(ext));
+    let ends = |ext: &str| {
+        path.extension()
+            .is_some_and(|e| e.eq_ignore_ascii_case(ext))
+    };
     let stem = path.file_stem().map(|s| s.to_string_lossy().to_uppercase());
     let named = stem.is_some_and(|s| {
-        ["LICENSE", "COPYING", "AUTHORS", "CHANGELOG", "CONTRIBUTING", "CODEOWNERS"].contains(&s.as_str())
+        [
+            "LICENSE",
+            "COPYING",
+            "AUTHORS",
+            "CHANGELOG",
+            "CONTRIBUTING",
+            "CODEOWNERS",
+        ]
+        .contains(&s.as_str())
     });
     ["md", "rst", "adoc"].into_iter().any(ends) || named
 }
@@ -215,7 +244,9 @@ fn request(repo: &Repo, cwd: &Path, args: CommitsArgs) -> Result<Request> {
             .hint("or set `repro` in fbisect.toml at the top of the checkout"));
     }
     if !args.setup_key.is_empty() && args.setup.is_none() {
-        return Err(Error::usage("--setup-key without --setup: there is nothing to run again"));
+        return Err(Error::usage(
+            "--setup-key without --setup: there is nothing to run again",
+        ));
     }
     let root = repo.root();
     let paths = |flag: &str, paths: &[PathBuf]| inside(root, cwd, flag, paths);
@@ -230,8 +261,9 @@ fn request(repo: &Repo, cwd: &Path, args: CommitsArgs) -> Result<Request> {
     };
     let resolved = commits::resolve(repo, &ends).map_err(session::history_error)?;
     let patch = args.apply.as_ref().map(|file| {
-        std::fs::read_to_string(cwd.join(file))
-            .map_err(|e| Error::usage(format!("--apply {}: cannot be read", file.display())).caused_by(e))
+        std::fs::read_to_string(cwd.join(file)).map_err(|e| {
+            Error::usage(format!("--apply {}: cannot be read", file.display())).caused_by(e)
+        })
     });
     let workspace_dir = base_dir(args.workspace_dir.as_deref(), &[root, repo.common_dir()])
         .map_err(|e| Error::usage(e.to_string()))?;
@@ -248,7 +280,10 @@ fn request(repo: &Repo, cwd: &Path, args: CommitsArgs) -> Result<Request> {
         first_parent: args.first_parent,
         paths: path,
         fixed: args.fixed,
-        command: CommandSpec { argv: args.command, prefix },
+        command: CommandSpec {
+            argv: args.command,
+            prefix,
+        },
         build: args.build,
         setup: match args.setup {
             Some(command) => Some(SetupSpec {
@@ -289,6 +324,8 @@ fn request(repo: &Repo, cwd: &Path, args: CommitsArgs) -> Result<Request> {
 fn random_seed() -> u64 {
     use std::hash::{BuildHasher as _, Hasher as _};
     // The standard library seeds this from the system's random source.
-    let random = std::collections::hash_map::RandomState::new().build_hasher().finish();
+    let random = std::collections::hash_map::RandomState::new()
+        .build_hasher()
+        .finish();
     random >> 32
 }

@@ -53,7 +53,9 @@ struct Words(Vec<String>);
 impl<'de> Deserialize<'de> for Words {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         match OneOrMany::deserialize(deserializer)? {
-            OneOrMany::One(line) => shell_words::split(&line).map(Self).map_err(D::Error::custom),
+            OneOrMany::One(line) => shell_words::split(&line)
+                .map(Self)
+                .map_err(D::Error::custom),
             OneOrMany::Many(words) => Ok(Self(words)),
         }
     }
@@ -132,14 +134,12 @@ pub fn read(root: &Path) -> Result<Config> {
 fn parse(text: &str) -> Result<Config> {
     toml::from_str(text).map_err(|e| {
         let at = e.span().map_or(0, |span| span.start);
-        let line = text
-            .bytes()
-            .take(at)
-            .filter(|b| *b == b'\n')
-            .count()
-            + 1;
-        Error::usage(format!("{FILE}:{line}: {}", e.message().replace('\n', "; ")))
-            .hint("the keys are the long flags with `_` for `-`, and `repro` for the command")
+        let line = text.bytes().take(at).filter(|b| *b == b'\n').count() + 1;
+        Error::usage(format!(
+            "{FILE}:{line}: {}",
+            e.message().replace('\n', "; ")
+        ))
+        .hint("the keys are the long flags with `_` for `-`, and `repro` for the command")
     })
 }
 
@@ -200,7 +200,10 @@ mod tests {
     fn unknown_key_names_its_line() {
         let error = parse("build = \"make\"\n\ntiemout = \"10m\"\n").unwrap_err();
         let text = error.to_string();
-        assert!(text.starts_with("fbisect.toml:3: unknown field `tiemout`"), "{text}");
+        assert!(
+            text.starts_with("fbisect.toml:3: unknown field `tiemout`"),
+            "{text}"
+        );
     }
 
     #[test]
@@ -213,7 +216,10 @@ mod tests {
             ("a = 1\na = 2", 2, "duplicate key"),
         ] {
             let error = parse(text).unwrap_err().to_string();
-            assert!(error.starts_with(&format!("fbisect.toml:{line}: ")), "{text}: {error}");
+            assert!(
+                error.starts_with(&format!("fbisect.toml:{line}: ")),
+                "{text}: {error}"
+            );
             assert!(error.contains(what), "{text}: {error}");
         }
     }
@@ -234,9 +240,18 @@ mod tests {
                 "5".into()
             ]))
         );
-        assert_eq!(config.timeout, Some(Time(std::time::Duration::from_secs(90))));
-        assert_eq!(config.max_time, Some(Time(std::time::Duration::from_secs(5400))));
+        assert_eq!(
+            config.timeout,
+            Some(Time(std::time::Duration::from_secs(90)))
+        );
+        assert_eq!(
+            config.max_time,
+            Some(Time(std::time::Duration::from_secs(5400)))
+        );
         assert_eq!(config.clean, Some(Choice(CleanArg::All)));
-        assert_eq!(config.link.unwrap().paths(), [PathBuf::from("data"), PathBuf::from("w")]);
+        assert_eq!(
+            config.link.unwrap().paths(),
+            [PathBuf::from("data"), PathBuf::from("w")]
+        );
     }
 }

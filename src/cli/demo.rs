@@ -1,4 +1,6 @@
 //! demo
 use super::args::DemoArgs;
 /// x
-pub fn run(_: &DemoArgs) -> crate::error::Result<u8> { Ok(0) }
+pub fn run(_: &DemoArgs) -> crate::error::Result<u8> {
+    Ok(0)
+}

@@ -28,7 +28,10 @@ pub fn choose(repo: &Repo, name: Option<&str>) -> Result<SessionId> {
         });
     };
     let known: Vec<String> = sessions.iter().map(ToString::to_string).collect();
-    let mut found: Vec<SessionId> = sessions.into_iter().filter(|s| s.0.starts_with(name)).collect();
+    let mut found: Vec<SessionId> = sessions
+        .into_iter()
+        .filter(|s| s.0.starts_with(name))
+        .collect();
     if let Some(exact) = found.iter().position(|s| s.0 == name) {
         return Ok(found.swap_remove(exact));
     }
@@ -73,7 +76,11 @@ pub fn status(args: &StatusArgs) -> Result<u8> {
     if state.conclusion.is_some() {
         console::result(&text::report(&report(&repo, &state)));
     } else {
-        console::result(&text::status(&state, journal::in_use(&files), left(&repo, &state)?));
+        console::result(&text::status(
+            &state,
+            journal::in_use(&files),
+            left(&repo, &state)?,
+        ));
     }
     Ok(0)
 }

@@ -23,7 +23,10 @@ use args::{Cli, Sub};
 pub fn main() -> ExitCode {
     // The hidden word that a child of ours gets (see `executors::devices`). It stands outside the
     // parser, so that no flag of ours can change what a crashing driver may take down.
-    if std::env::args_os().nth(1).is_some_and(|a| a == "__probe-gpus") {
+    if std::env::args_os()
+        .nth(1)
+        .is_some_and(|a| a == "__probe-gpus")
+    {
         console::result(&crate::executors::devices::answer_probe());
         return ExitCode::SUCCESS;
     }

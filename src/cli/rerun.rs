@@ -24,15 +24,19 @@ pub fn run(args: &RerunArgs) -> Result<u8> {
         .map_err(|e| Error::failed("the session's journal cannot be used").caused_by(e))?;
     let trial = TrialId(args.trial);
     let Some(found) = state.trials.get(&trial) else {
-        return Err(Error::usage(format!("session {} has no finished trial {trial}", state.session))
-            .hint("`fbisect log` lists them"));
+        return Err(Error::usage(format!(
+            "session {} has no finished trial {trial}",
+            state.session
+        ))
+        .hint("`fbisect log` lists them"));
     };
     let plan = &state.plan;
     let cwd = repo.root().join(&plan.command.prefix);
     let named = files_named_by(&plan.command.argv, &cwd, repo.root(), &plan.pins.links)
         .map_err(|e| Error::usage(e.to_string()))?;
-    let pins = PinSnapshot::open(&files.pins(), &plan.pins.files)
-        .map_err(|e| Error::failed("the session's copies of pinned files cannot be read").caused_by(e))?;
+    let pins = PinSnapshot::open(&files.pins(), &plan.pins.files).map_err(|e| {
+        Error::failed("the session's copies of pinned files cannot be read").caused_by(e)
+    })?;
     let mut rules = session::rules(&repo, plan, named.argv, pins, &files);
     // Worktrees and marks of its own: the session itself may be running.
     let name = format!("{}-rerun-{}", state.session, std::process::id());
@@ -64,10 +68,14 @@ pub fn run(args: &RerunArgs) -> Result<u8> {
             Ok(u8::try_from(128 + signal).unwrap_or(1))
         }
         Ok(Rerun::NotPrepared(why)) => {
-            console::say(&format!("the commit cannot be made ready: {}", console::clean(&why)));
+            console::say(&format!(
+                "the commit cannot be made ready: {}",
+                console::clean(&why)
+            ));
             Ok(125)
         }
-        Err(why) => Err(Error::failed(format!("the trial cannot be run again: {why}"))),
+        Err(why) => Err(Error::failed(format!(
+            "the trial cannot be run again: {why}"
+        ))),
     }
 }
-

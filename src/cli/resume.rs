@@ -18,7 +18,10 @@ pub fn run(args: &ResumeArgs) -> Result<u8> {
     let opened = session::reopen(repo, id, args.as_recorded)?;
     let state = &opened.state;
     if state.conclusion.is_some() {
-        console::say(&format!("session {} is over; its report again:", state.session));
+        console::say(&format!(
+            "session {} is over; its report again:",
+            state.session
+        ));
     } else {
         console::say(&format!(
             "session {}: {} finished, going on",

@@ -19,7 +19,6 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
 
-
 pub use crate::model::ProcessIdentity;
 pub use leftovers::end_leftovers;
 pub use local::run;

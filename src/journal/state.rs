@@ -189,9 +189,7 @@ impl State {
             .filter_map(|id| self.trials.get(id))
             .find(|t| {
                 self.is_failing_end(t.record.spec.purpose)
-                    && t.judged
-                        .as_ref()
-                        .is_some_and(|j| j.outcome == Outcome::Bad)
+                    && t.judged.as_ref().is_some_and(|j| j.outcome == Outcome::Bad)
             })
             .map(|t| Reference {
                 trial: t.record.spec.trial,
@@ -249,4 +247,3 @@ pub struct Reference {
 fn unknown(trial: TrialId) -> FoldError {
     FoldError(format!("trial {trial} was never started, or ended twice"))
 }
-

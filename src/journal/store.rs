@@ -73,9 +73,10 @@ impl Journal {
     /// When the session is in use or the files cannot be made.
     pub fn create(files: &SessionFiles) -> Result<Self, StoreError> {
         let path = files.journal();
-        files
-            .create()
-            .map_err(StoreError::io(&files.folder(), "making the session's folder"))?;
+        files.create().map_err(StoreError::io(
+            &files.folder(),
+            "making the session's folder",
+        ))?;
         let lock = lock(files)?;
         let file = OpenOptions::new()
             .append(true)

@@ -81,6 +81,16 @@ pub enum Doubt {
     },
     /// The bad end passed before it failed: the repro is flaky, and single trials were believed.
     FlakyEnd,
+    /// The named commit fails with another exception than the bad end, though with one of its
+    /// class: the symptom has changed on the way, or there are two faults.
+    OtherSymptom {
+        /// How the bad end fails.
+        hunted: String,
+        /// How the named commit fails.
+        seen: String,
+        /// The commits one of which is the answer if these are two faults, in history order.
+        otherwise: Vec<CommitId>,
+    },
     /// No confirmation was made, because `--deterministic` was given.
     NotConfirmed,
 }

@@ -242,7 +242,10 @@ pub struct TrialRecord {
     pub run_seconds: f64,
 }
 
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "the signature serde asks for")]
+#[expect(
+    clippy::trivially_copy_pass_by_ref,
+    reason = "the signature serde asks for"
+)]
 fn is_zero(n: &usize) -> bool {
     *n == 0
 }

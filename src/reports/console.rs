@@ -40,7 +40,10 @@ pub fn warn(text: &str) {
 
 /// A warning as [`warn`] prints it.
 pub fn warning_line(text: &str) -> String {
-    format!("{} {text}", Style::new().for_stderr().yellow().apply_to("warning:"))
+    format!(
+        "{} {text}",
+        Style::new().for_stderr().yellow().apply_to("warning:")
+    )
 }
 
 /// How failures look on standard error.
@@ -109,7 +112,10 @@ mod tests {
             .into_iter()
             .map(seconds)
             .collect();
-        assert_eq!(shown, ["0.0s", "9.9s", "10s", "59s", "1m 00s", "3m 05s", "2h 10m"]);
+        assert_eq!(
+            shown,
+            ["0.0s", "9.9s", "10s", "59s", "1m 00s", "3m 05s", "2h 10m"]
+        );
     }
 
     #[test]

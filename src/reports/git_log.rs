@@ -15,7 +15,11 @@ use crate::model::{CommitId, Conclusion};
 /// are `broken` and `fixed`, since git's old and new ends keep their meaning.
 pub fn git_log(state: &State, subjects: &BTreeMap<CommitId, String>) -> String {
     let plan = &state.plan;
-    let (old, new) = if plan.fixed { ("broken", "fixed") } else { ("good", "bad") };
+    let (old, new) = if plan.fixed {
+        ("broken", "fixed")
+    } else {
+        ("good", "bad")
+    };
     let mut out = String::from("git bisect start");
     if plan.fixed {
         let _ = write!(out, " '--term-old={old}' '--term-new={new}'");
@@ -32,7 +36,10 @@ pub fn git_log(state: &State, subjects: &BTreeMap<CommitId, String>) -> String {
     out.push('\n');
     let mut line = |term: &str, commit: &CommitId| {
         let subject = subjects.get(commit).map(|s| clean(s)).unwrap_or_default();
-        let _ = write!(out, "# {term}: [{commit}] {subject}\ngit bisect {term} {commit}\n");
+        let _ = write!(
+            out,
+            "# {term}: [{commit}] {subject}\ngit bisect {term} {commit}\n"
+        );
     };
     line(new, &plan.bad.1);
     for (_, good) in &plan.good {
@@ -44,7 +51,11 @@ pub fn git_log(state: &State, subjects: &BTreeMap<CommitId, String>) -> String {
             continue;
         }
         // `bad` means failing, which with --fixed is how the old side behaves.
-        let behaves_old = if plan.fixed { row.bad > 0 } else { row.bad == 0 };
+        let behaves_old = if plan.fixed {
+            row.bad > 0
+        } else {
+            row.bad == 0
+        };
         let term = match (row.good + row.bad, behaves_old) {
             (0, _) => "skip",
             (_, true) => old,

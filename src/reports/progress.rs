@@ -90,7 +90,10 @@ impl Progress {
     }
 
     fn columns() -> usize {
-        Term::stderr().size_checked().map_or(100, |(_, w)| usize::from(w)).clamp(20, 160)
+        Term::stderr()
+            .size_checked()
+            .map_or(100, |(_, w)| usize::from(w))
+            .clamp(20, 160)
     }
 
     /// Prints a line above the moving ones.
@@ -120,7 +123,9 @@ impl Progress {
 
     /// A trial was given a slot.
     pub fn started(&mut self, spec: &TrialSpec) {
-        let bar = self.bars.insert_before(&self.summary, ProgressBar::no_length());
+        let bar = self
+            .bars
+            .insert_before(&self.summary, ProgressBar::no_length());
         bar.set_style(line_style());
         self.lines.insert(
             spec.trial,
@@ -200,7 +205,8 @@ impl Progress {
         if let Some(left) = time_left(state, outlook) {
             text.push_str(&format!("; about {} to go", seconds(left)));
         }
-        self.summary.set_message(fit(&text, Self::columns().saturating_sub(1)));
+        self.summary
+            .set_message(fit(&text, Self::columns().saturating_sub(1)));
     }
 
     /// Removes the moving lines, so that what follows stands below the record.
@@ -223,9 +229,12 @@ impl Progress {
             line.stage.word(),
             seconds(for_so_long.as_secs_f64().floor()),
             line.spec.commit.short(),
-            self.subjects.get(line.spec.commit.as_str()).map_or("", String::as_str),
+            self.subjects
+                .get(line.spec.commit.as_str())
+                .map_or("", String::as_str),
         );
-        line.bar.set_message(fit(&text, Self::columns().saturating_sub(1)));
+        line.bar
+            .set_message(fit(&text, Self::columns().saturating_sub(1)));
     }
 }
 

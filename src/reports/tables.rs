@@ -31,17 +31,20 @@ pub fn tested(state: &State) -> Vec<Tested> {
             continue;
         };
         let commit = &trial.record.spec.commit;
-        let at = rows.iter().position(|r| r.commit == *commit).unwrap_or_else(|| {
-            rows.push(Tested {
-                commit: commit.clone(),
-                good: 0,
-                bad: 0,
-                skip: 0,
-                skip_reasons: Vec::new(),
-                trials: Vec::new(),
+        let at = rows
+            .iter()
+            .position(|r| r.commit == *commit)
+            .unwrap_or_else(|| {
+                rows.push(Tested {
+                    commit: commit.clone(),
+                    good: 0,
+                    bad: 0,
+                    skip: 0,
+                    skip_reasons: Vec::new(),
+                    trials: Vec::new(),
+                });
+                rows.len() - 1
             });
-            rows.len() - 1
-        });
         let Some(row) = rows.get_mut(at) else {
             continue;
         };

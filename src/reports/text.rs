@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
+use super::Report;
 use super::console::{clean, count, seconds};
 use super::json::doubts;
-use super::Report;
 use super::progress::{Outlook, purpose, time_left};
 use super::tables::{skip_text, tested};
 use crate::journal::{State, Trial};
@@ -32,7 +32,10 @@ pub fn headline(state: &State) -> String {
         Some(Conclusion::Contradictory {
             suspect: Some(suspect),
             ..
-        }) => format!("contradictory: {} was not confirmed as the first {new} commit", suspect.short()),
+        }) => format!(
+            "contradictory: {} was not confirmed as the first {new} commit",
+            suspect.short()
+        ),
         Some(Conclusion::Contradictory { suspect: None, .. }) => {
             "contradictory: the trials cannot all be right".to_owned()
         }
@@ -50,7 +53,11 @@ pub fn headline(state: &State) -> String {
             if plan.fixed { "fixed" } else { "bad" }
         ),
         Some(Conclusion::EndUntestable { commit }) => {
-            format!("the {} end {} cannot be tested", end(commit), commit.short())
+            format!(
+                "the {} end {} cannot be tested",
+                end(commit),
+                commit.short()
+            )
         }
         Some(Conclusion::BudgetSpent { commits }) => format!(
             "stopped by its budget: {} left",
@@ -63,7 +70,8 @@ pub fn headline(state: &State) -> String {
 /// What a person should do after a conclusion that names nobody.
 pub fn advice(state: &State) -> Option<String> {
     let plan = &state.plan;
-    let flaky = "if the repro is flaky, make it fail more often (a loop inside it, a failing FBISECT_SEED)";
+    let flaky =
+        "if the repro is flaky, make it fail more often (a loop inside it, a failing FBISECT_SEED)";
     match state.conclusion.as_ref()? {
         Conclusion::Found { .. } | Conclusion::EmptyRange => None,
         Conclusion::Suspects { .. } => Some(
@@ -114,6 +122,21 @@ pub fn doubt(doubt: &Doubt) -> String {
         Doubt::FlakyEnd => "the bad end passed before it failed: the repro is flaky, and single \
                             trials were taken at their word"
             .to_owned(),
+        Doubt::OtherSymptom {
+            hunted,
+            seen,
+            otherwise,
+        } => format!(
+            "it is the first commit that fails at all, but it fails with \"{}\" and the bad end with \"{}\". \
+             If these are two faults, the first commit with the bad end's is one of {}{}",
+            clean(seen),
+            clean(hunted),
+            count(otherwise.len(), "commit"),
+            match (otherwise.first(), otherwise.last()) {
+                (Some(first), Some(last)) => format!(", {} to {}", first.short(), last.short()),
+                _ => String::new(),
+            }
+        ),
         Doubt::NotConfirmed => "not tested again (--deterministic)".to_owned(),
     }
 }
@@ -152,7 +175,11 @@ pub fn report(report: &Report<'_>) -> String {
             }
         }
         for commit in unexplained {
-            let _ = writeln!(out, "  {} fails, and no one commit explains all failures", commit.short());
+            let _ = writeln!(
+                out,
+                "  {} fails, and no one commit explains all failures",
+                commit.short()
+            );
         }
     }
     if let Some(advice) = advice(state) {
@@ -172,7 +199,11 @@ fn commit_block(out: &mut String, culprit: &CommitDetails) {
     let _ = writeln!(out, "  subject  {}", clean(&culprit.subject));
     for (i, (status, path)) in culprit.files.iter().take(LISTED).enumerate() {
         let label = if i == 0 { "files" } else { "" };
-        let _ = writeln!(out, "  {label:<8} {status} {}", clean(&path.to_string_lossy()));
+        let _ = writeln!(
+            out,
+            "  {label:<8} {status} {}",
+            clean(&path.to_string_lossy())
+        );
     }
     if let Some(more) = culprit.files.len().checked_sub(LISTED).filter(|n| *n > 0) {
         let _ = writeln!(out, "           and {more} more");
@@ -210,7 +241,11 @@ fn evidence(out: &mut String, report: &Report<'_>) {
     if rows.is_empty() {
         return;
     }
-    let _ = writeln!(out, "  {:<12} {:>4} {:>4} {:>4}  trials / subject", "commit", "good", "bad", "skip");
+    let _ = writeln!(
+        out,
+        "  {:<12} {:>4} {:>4} {:>4}  trials / subject",
+        "commit", "good", "bad", "skip"
+    );
     for row in &rows {
         let numbers: Vec<String> = row.trials.iter().map(ToString::to_string).collect();
         let subject = report.subjects.get(&row.commit).map(|s| clean(s));
@@ -233,9 +268,17 @@ fn evidence(out: &mut String, report: &Report<'_>) {
     if let Some(reference) = state.reference()
         && let Some(signature) = &reference.signature
     {
-        let _ = writeln!(out, "The failure hunted: {}{} (trial {})", signature,
-            signature.frame.as_ref().map(|f| format!(" at {}", clean(f))).unwrap_or_default(),
-            reference.trial);
+        let _ = writeln!(
+            out,
+            "The failure hunted: {}{} (trial {})",
+            signature,
+            signature
+                .frame
+                .as_ref()
+                .map(|f| format!(" at {}", clean(f)))
+                .unwrap_or_default(),
+            reference.trial
+        );
     }
 }
 
@@ -251,18 +294,26 @@ fn commands(out: &mut String, state: &State) {
             .map(|t| t.record.spec.trial)
             .last()
     };
+    // A culprit with another symptom has no trial that was judged bad.
+    let any_at = |commits: &dyn Fn(&CommitId) -> bool| {
+        at(Outcome::Bad, commits).or_else(|| at(Outcome::Skip, commits))
+    };
     let is_culprit = |c: &CommitId| c == commit;
     let anywhere = |_: &CommitId| true;
     let (failing, passing) = if state.plan.fixed {
         (at(Outcome::Bad, &anywhere), at(Outcome::Good, &is_culprit))
     } else {
-        (at(Outcome::Bad, &is_culprit), at(Outcome::Good, &anywhere))
+        (any_at(&is_culprit), at(Outcome::Good, &anywhere))
     };
     out.push_str("\nCommands:\n");
     let _ = writeln!(out, "  git show {}", commit.short());
     for (trial, what) in [(failing, "a failing trial"), (passing, "a passing trial")] {
         if let Some(trial) = trial {
-            let _ = writeln!(out, "  fbisect rerun {trial} --session {}   # {what}", state.session);
+            let _ = writeln!(
+                out,
+                "  fbisect rerun {trial} --session {}   # {what}",
+                state.session
+            );
         }
     }
 }

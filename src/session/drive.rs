@@ -10,7 +10,7 @@ use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
 use tokio::time::MissedTickBehavior;
 
-use super::judge;
+use super::judge::{self, Reading};
 use super::open::Opened;
 use super::slots;
 use crate::error::{Error, Result};
@@ -18,6 +18,7 @@ use crate::executors::Stop;
 use crate::journal::{Event, StoreError, Sync};
 use crate::model::{Classified, Conclusion, Ended, PrepareStep, TrialId, TrialRecord, TrialSpec};
 use crate::reports::progress::{Outlook, Progress, Stage};
+use crate::search::bisect;
 use crate::search::graph::Node;
 use crate::search::{Query, Running, Search as _, SlotState, Step};
 use crate::trials::classify::classify;
@@ -60,6 +61,8 @@ struct Drive<'a> {
     flights: BTreeMap<TrialId, Flight>,
     tasks: JoinSet<Ran>,
     notes: mpsc::UnboundedSender<Note>,
+    /// What the search said when only the bad end's own failure counted, once that was not enough.
+    strict: Option<Conclusion>,
     ending: Option<Ending>,
     failure: Option<Error>,
     since: Instant,
@@ -81,6 +84,7 @@ pub async fn drive(opened: &mut Opened) -> Result<Closed> {
         flights: BTreeMap::new(),
         tasks: JoinSet::new(),
         notes,
+        strict: None,
         ending: None,
         failure: None,
         since: Instant::now(),
@@ -159,15 +163,21 @@ impl Drive<'_> {
             self.progress.line("stopping at once");
             self.end(Ending::Interrupted, Stop::Now);
         } else {
-            self.progress.line("stopping: ending what runs (once more to end it at once)");
+            self.progress
+                .line("stopping: ending what runs (once more to end it at once)");
             self.end(Ending::Interrupted, Stop::Gently);
         }
     }
 
     /// Tells the search what the journal holds, then judges what was finished and not yet told.
     fn replay(&mut self) {
-        let Opened { state, history, search, .. } = &mut *self.opened;
-        judge::replay(state, history, search);
+        let Opened {
+            state,
+            history,
+            search,
+            ..
+        } = &mut *self.opened;
+        judge::replay(state, history, search, Reading::Strict);
         self.judge_all(None);
     }
 
@@ -183,7 +193,12 @@ impl Drive<'_> {
     }
 
     fn tick(&mut self) {
-        let spent = self.opened.state.plan.max_seconds.is_some_and(|max| self.elapsed() >= max);
+        let spent = self
+            .opened
+            .state
+            .plan
+            .max_seconds
+            .is_some_and(|max| self.elapsed() >= max);
         if spent && self.ending.is_none() {
             self.progress.line("--max-time is over: ending what runs");
             self.end(Ending::TimeSpent, Stop::Gently);
@@ -204,12 +219,13 @@ impl Drive<'_> {
     fn go_on(&mut self) {
         while self.ending.is_none() {
             let running = self.running();
-            let slots: Vec<SlotState<Node>> = self.slots.iter().map(|slot| self.slot_state(slot)).collect();
+            let slots: Vec<SlotState<Node>> = self
+                .slots
+                .iter()
+                .map(|slot| self.slot_state(slot))
+                .collect();
             match self.opened.search.ask(&running, &slots) {
-                Step::Done(said) => {
-                    let said = judge::conclusion(&self.opened.state, &self.opened.history, &said);
-                    self.end(Ending::Concluded(said), Stop::Gently);
-                }
+                Step::Done(said) => self.answered(&said),
                 Step::Wait => return,
                 Step::Try(queries) => {
                     for query in queries {
@@ -227,9 +243,44 @@ impl Drive<'_> {
         }
     }
 
+    /// The search has an answer. When failures of the bad end's class but with another exception
+    /// hide the culprit, it is asked again with those read as bad.
+    fn answered(&mut self, said: &bisect::Conclusion) {
+        let Opened {
+            state,
+            history,
+            search,
+            ..
+        } = &mut *self.opened;
+        let said = judge::conclusion(state, history, said);
+        let said = match (said, self.strict.take()) {
+            (Conclusion::Suspects { commits, doubts }, None)
+                if judge::has_kin_among(state, &commits) =>
+            {
+                self.strict = Some(Conclusion::Suspects { commits, doubts });
+                *search = super::open::search(history, &state.plan);
+                judge::replay(state, history, search, Reading::ByClass);
+                return;
+            }
+            (said, None) => said,
+            (said, Some(strict)) => judge::by_class(state, said, strict),
+        };
+        self.end(Ending::Concluded(said), Stop::Gently);
+    }
+
+    fn reading(&self) -> Reading {
+        match self.strict {
+            None => Reading::Strict,
+            Some(_) => Reading::ByClass,
+        }
+    }
+
     fn slot_state(&self, slot: &Option<Slot>) -> SlotState<Node> {
         SlotState {
-            built: slot.as_ref().and_then(Slot::built).and_then(|c| self.opened.history.node(c)),
+            built: slot
+                .as_ref()
+                .and_then(Slot::built)
+                .and_then(|c| self.opened.history.node(c)),
             free: slot.is_some(),
         }
     }
@@ -240,7 +291,12 @@ impl Drive<'_> {
             query: flight.query,
             slot: flight.slot,
         });
-        let held = self.opened.state.trials.values().filter(|t| t.judged.is_none());
+        let held = self
+            .opened
+            .state
+            .trials
+            .values()
+            .filter(|t| t.judged.is_none());
         let held = held.filter_map(|t| {
             judge::query(&self.opened.history, &t.record).map(|query| Running {
                 query,
@@ -253,8 +309,14 @@ impl Drive<'_> {
     fn budget_spent(&self) -> bool {
         let state = &self.opened.state;
         let started = state.trials.len() + self.flights.len();
-        let trials = state.plan.max_trials.is_some_and(|max| started >= max as usize);
-        let time = state.plan.max_seconds.is_some_and(|max| self.elapsed() >= max);
+        let trials = state
+            .plan
+            .max_trials
+            .is_some_and(|max| started >= max as usize);
+        let time = state
+            .plan
+            .max_seconds
+            .is_some_and(|max| self.elapsed() >= max);
         trials || time
     }
 
@@ -293,9 +355,16 @@ impl Drive<'_> {
         );
         self.progress.started(&spec);
         let at = super::open::now();
-        self.record(&[Event::TrialStarted { spec: spec.clone(), at }], Sync::No);
+        self.record(
+            &[Event::TrialStarted {
+                spec: spec.clone(),
+                at,
+            }],
+            Sync::No,
+        );
         let rules = Arc::clone(&self.opened.rules);
-        self.tasks.spawn(run(slot, rules, spec, folder, self.notes.clone(), stopped));
+        self.tasks
+            .spawn(run(slot, rules, spec, folder, self.notes.clone(), stopped));
     }
 
     /// A trial's task has ended.
@@ -305,7 +374,10 @@ impl Drive<'_> {
             Err(e) => {
                 // Without its result the slot is lost too: nothing sensible can go on.
                 self.flights.clear();
-                self.fail(Error::failed("a trial's own code failed; this is a bug in fbisect").caused_by(e));
+                self.fail(
+                    Error::failed("a trial's own code failed; this is a bug in fbisect")
+                        .caused_by(e),
+                );
                 return;
             }
         };
@@ -346,7 +418,10 @@ impl Drive<'_> {
         let rules = judge::rules(state, &record, reference.as_ref());
         let classified = classify(&record.ended, record.signature.as_ref(), &text, &rules);
         if let Ok(Classified::Retry { why }) = classified {
-            let line = format!("trial {trial}: fault of the machine ({}): trying again", crate::reports::console::clean(&why));
+            let line = format!(
+                "trial {trial}: fault of the machine ({}): trying again",
+                crate::reports::console::clean(&why)
+            );
             self.progress.warn(&line);
             self.drop_trial(trial, &why, true);
             return;
@@ -365,7 +440,11 @@ impl Drive<'_> {
 
     /// Writes a finished trial down and judges what can be judged now.
     fn keep(&mut self, record: &TrialRecord, text: &str) {
-        let outcome = self.opened.files.trial(record.spec.trial).join("outcome.json");
+        let outcome = self
+            .opened
+            .files
+            .trial(record.spec.trial)
+            .join("outcome.json");
         let written = serde_json::to_vec_pretty(record)
             .map_err(std::io::Error::from)
             .and_then(|json| std::fs::write(&outcome, json));
@@ -418,12 +497,21 @@ impl Drive<'_> {
     }
 
     fn tell(&mut self, judged: &crate::model::Judged) {
-        let Opened { state, history, search, .. } = &mut *self.opened;
+        let reading = self.reading();
+        let Opened {
+            state,
+            history,
+            search,
+            ..
+        } = &mut *self.opened;
         let order = state.told.len().saturating_sub(1);
         if let Some(trial) = state.trials.get(&judged.trial)
             && let Some(query) = judge::query(history, &trial.record)
         {
-            search.tell(&query, &judge::observation(state, &trial.record, judged.outcome, order));
+            search.tell(
+                &query,
+                &judge::observation(state, trial, judged, order, reading),
+            );
         }
         let outlook = self.outlook();
         self.progress.judged(&self.opened.state, judged, outlook);
@@ -438,20 +526,34 @@ impl Drive<'_> {
         let closed = match ending {
             Ending::Failed => Closed::Interrupted,
             Ending::Interrupted => {
-                self.record(&[Event::Interrupted { at, elapsed_seconds }], Sync::Yes);
+                self.record(
+                    &[Event::Interrupted {
+                        at,
+                        elapsed_seconds,
+                    }],
+                    Sync::Yes,
+                );
                 Closed::Interrupted
             }
             Ending::Concluded(conclusion) => self.conclude(conclusion, at, elapsed_seconds),
             Ending::TrialsSpent | Ending::TimeSpent => {
                 let suspects = self.opened.search.suspects();
-                let commits = suspects.iter().map(|n| self.opened.history.commits[*n as usize].clone());
-                let conclusion = Conclusion::BudgetSpent { commits: commits.collect() };
+                let commits = suspects
+                    .iter()
+                    .map(|n| self.opened.history.commits[*n as usize].clone());
+                let conclusion = Conclusion::BudgetSpent {
+                    commits: commits.collect(),
+                };
                 self.conclude(conclusion, at, elapsed_seconds)
             }
         };
         let slots: Vec<Slot> = self.slots.drain(..).flatten().collect();
         let removed = tokio::task::spawn_blocking(move || {
-            slots.into_iter().map(Slot::remove).filter_map(std::result::Result::err).next()
+            slots
+                .into_iter()
+                .map(Slot::remove)
+                .filter_map(std::result::Result::err)
+                .next()
         })
         .await;
         if let Ok(Some(e)) = removed {

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use sha2::{Digest as _, Sha256};
 
 use crate::axes::commits::History;
-use crate::journal::State;
-use crate::model::{self, Classified, CommitId, Doubt, Judged, TrialId, TrialRecord};
+use crate::journal::{State, Trial};
+use crate::model::{self, Classified, CommitId, Doubt, Judged, SkipReason, TrialId, TrialRecord};
 use crate::reports::progress::Outlook;
 use crate::search::bisect::{Bisect, Conclusion};
 use crate::search::graph::Node;
@@ -74,11 +74,53 @@ pub fn rules<'a>(
     }
 }
 
+/// How failures that are not quite the bad end's are read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Reading {
+    /// No evidence: only the bad end's class and exception count.
+    #[default]
+    Strict,
+    /// Bad, when they are of the bad end's class: the symptom may have changed on the way. Used
+    /// once the strict reading can no longer tell the suspects apart, and said in the report.
+    ByClass,
+}
+
+/// Whether a trial is a failure of the bad end's class with another exception.
+pub fn is_kin(state: &State, trial: &Trial) -> bool {
+    let other = trial
+        .judged
+        .as_ref()
+        .is_some_and(|j| j.skip == Some(SkipReason::OtherFailure));
+    let hunted = state.reference().and_then(|r| r.signature).map(|s| s.class);
+    other && hunted.is_some() && hunted == trial.record.signature.as_ref().map(|s| s.class)
+}
+
+/// Whether the other reading could tell suspects apart that the strict one cannot.
+pub fn has_kin_among(state: &State, commits: &[CommitId]) -> bool {
+    let mut trials = state.trials.values();
+    trials.any(|t| commits.contains(&t.record.spec.commit) && is_kin(state, t))
+}
+
 /// What the search is told of a judged trial: when a fix is looked for, the new end is the good
 /// one, so outcomes change places.
-pub fn observation(state: &State, record: &TrialRecord, outcome: Outcome, order: usize) -> Observation {
+pub fn observation(
+    state: &State,
+    trial: &Trial,
+    judged: &Judged,
+    order: usize,
+    reading: Reading,
+) -> Observation {
+    let record = &trial.record;
+    let outcome = match reading {
+        Reading::ByClass if is_kin(state, trial) => Outcome::Bad,
+        Reading::Strict | Reading::ByClass => judged.outcome,
+    };
     Observation {
-        outcome: if state.plan.fixed { outcome.inverted() } else { outcome },
+        outcome: if state.plan.fixed {
+            outcome.inverted()
+        } else {
+            outcome
+        },
         metric: None,
         prepare_seconds: record.prepare_seconds,
         run_seconds: record.run_seconds,
@@ -122,8 +164,16 @@ pub fn conclusion(state: &State, history: &History, said: &Conclusion) -> model:
     let ids = |nodes: &[Node]| nodes.iter().map(id).collect::<Vec<_>>();
     let doubts = |unconfirmed: &[Node], merge_bases: &[Node], flaky: bool| {
         let mut doubts: Vec<Doubt> = Vec::new();
-        doubts.extend(unconfirmed.iter().map(|n| Doubt::Unconfirmed { commit: id(n) }));
-        doubts.extend(merge_bases.iter().map(|n| Doubt::UntestedMergeBase { commit: id(n) }));
+        doubts.extend(
+            unconfirmed
+                .iter()
+                .map(|n| Doubt::Unconfirmed { commit: id(n) }),
+        );
+        doubts.extend(
+            merge_bases
+                .iter()
+                .map(|n| Doubt::UntestedMergeBase { commit: id(n) }),
+        );
         doubts.extend(flaky.then_some(Doubt::FlakyEnd));
         doubts.extend(state.plan.deterministic.then_some(Doubt::NotConfirmed));
         doubts
@@ -162,7 +212,10 @@ pub fn conclusion(state: &State, history: &History, said: &Conclusion) -> model:
             if state.plan.fixed {
                 model::Conclusion::GoodEndFailed { commit }
             } else {
-                model::Conclusion::BadEndPassed { commit, trials: *trials }
+                model::Conclusion::BadEndPassed {
+                    commit,
+                    trials: *trials,
+                }
             }
         }
         Conclusion::GoodEndFailed { point } => {
@@ -173,15 +226,19 @@ pub fn conclusion(state: &State, history: &History, said: &Conclusion) -> model:
                 model::Conclusion::GoodEndFailed { commit }
             }
         }
-        Conclusion::MergeBaseBad { point } => model::Conclusion::MergeBaseFailed { commit: id(point) },
-        Conclusion::EndUntestable { point } => model::Conclusion::EndUntestable { commit: id(point) },
+        Conclusion::MergeBaseBad { point } => {
+            model::Conclusion::MergeBaseFailed { commit: id(point) }
+        }
+        Conclusion::EndUntestable { point } => {
+            model::Conclusion::EndUntestable { commit: id(point) }
+        }
     }
 }
 
 /// How far a session is, by telling a fresh search what its journal holds.
 pub fn outlook(state: &State, history: &History) -> Outlook {
     let mut search = super::open::search(history, &state.plan);
-    replay(state, history, &mut search);
+    replay(state, history, &mut search, Reading::Strict);
     let progress = search.progress();
     Outlook {
         suspects: progress.suspects,
@@ -190,13 +247,48 @@ pub fn outlook(state: &State, history: &History) -> Outlook {
 }
 
 /// Tells a search everything that was told before, in the same order.
-pub fn replay(state: &State, history: &History, search: &mut Bisect) {
+pub fn replay(state: &State, history: &History, search: &mut Bisect, reading: Reading) {
     for (order, id) in state.told.iter().enumerate() {
         if let Some(trial) = state.trials.get(id)
             && let Some(judged) = &trial.judged
             && let Some(query) = query(history, &trial.record)
         {
-            search.tell(&query, &observation(state, &trial.record, judged.outcome, order));
+            search.tell(&query, &observation(state, trial, judged, order, reading));
         }
     }
+}
+
+/// The conclusion of a search that read failures by their class, given what the strict one had
+/// said: a culprit with a doubt when it fails otherwise than the bad end; else the strict answer.
+pub fn by_class(
+    state: &State,
+    said: model::Conclusion,
+    strict: model::Conclusion,
+) -> model::Conclusion {
+    let (
+        model::Conclusion::Found { commit, mut doubts },
+        model::Conclusion::Suspects { commits, .. },
+    ) = (said, &strict)
+    else {
+        return strict;
+    };
+    let trials = || state.finished().filter(|t| t.record.spec.commit == commit);
+    let same = trials().any(|t| t.judged.as_ref().is_some_and(|j| j.outcome == Outcome::Bad));
+    let shown =
+        |signature: Option<model::Signature>| signature.map(|s| s.to_string()).unwrap_or_default();
+    if !same {
+        let seen = trials()
+            .find(|t| is_kin(state, t))
+            .and_then(|t| t.record.signature.clone());
+        let hunted = state.reference().and_then(|r| r.signature);
+        doubts.insert(
+            0,
+            Doubt::OtherSymptom {
+                hunted: shown(hunted),
+                seen: shown(seen),
+                otherwise: commits.clone(),
+            },
+        );
+    }
+    model::Conclusion::Found { commit, doubts }
 }

@@ -61,7 +61,11 @@ pub struct Request {
 /// For a range without candidates (exit status 6) and everything else that makes the request
 /// impossible. Nothing is left behind then.
 pub fn open(repo: Repo, request: Request) -> Result<Opened> {
-    let Request { mut plan, cwd, unpinned } = request;
+    let Request {
+        mut plan,
+        cwd,
+        unpinned,
+    } = request;
     let history = load(&repo, &plan)?;
     check_links(repo.root(), &plan.pins.links).map_err(|e| Error::usage(e.to_string()))?;
     let named = files_named_by(&plan.command.argv, &cwd, repo.root(), &plan.pins.links)
@@ -86,7 +90,8 @@ pub fn open(repo: Repo, request: Request) -> Result<Opened> {
             .map_err(|e| Error::usage(e.to_string()))?;
         if let Some(patch) = &plan.patch {
             fs::write(files.patch(), patch).map_err(|e| cannot_write(&files.patch(), e))?;
-            check_patch(&files.patch()).map_err(|e| Error::usage(format!("--apply: {}", e.detail)))?;
+            check_patch(&files.patch())
+                .map_err(|e| Error::usage(format!("--apply: {}", e.detail)))?;
         }
         let event = Event::Opened {
             version: crate::journal::event::VERSION,
@@ -97,7 +102,9 @@ pub fn open(repo: Repo, request: Request) -> Result<Opened> {
             watched,
             candidates: history.candidates(),
         };
-        journal.append(std::slice::from_ref(&event), Sync::Yes).map_err(unusable)?;
+        journal
+            .append(std::slice::from_ref(&event), Sync::Yes)
+            .map_err(unusable)?;
         let state = State::open(&event).map_err(|e| Error::failed(e.to_string()))?;
         Ok((state, rules(&repo, &plan, named.argv, pins, &files)))
     })();
@@ -137,13 +144,18 @@ pub fn reopen(repo: Repo, session: SessionId, as_recorded: bool) -> Result<Opene
     let cwd = repo.root().join(&plan.command.prefix);
     let named = files_named_by(&plan.command.argv, &cwd, repo.root(), &plan.pins.links)
         .map_err(|e| Error::usage(e.to_string()))?;
-    let pins = PinSnapshot::open(&files.pins(), &plan.pins.files)
-        .map_err(|e| Error::failed("the session's copies of pinned files cannot be read").caused_by(e))?;
+    let pins = PinSnapshot::open(&files.pins(), &plan.pins.files).map_err(|e| {
+        Error::failed("the session's copies of pinned files cannot be read").caused_by(e)
+    })?;
     let mut state = state;
     if state.conclusion.is_none() {
         let event = Event::Resumed { at: now() };
-        journal.append(std::slice::from_ref(&event), Sync::Yes).map_err(unusable)?;
-        state.apply(&event).map_err(|e| Error::failed(e.to_string()))?;
+        journal
+            .append(std::slice::from_ref(&event), Sync::Yes)
+            .map_err(unusable)?;
+        state
+            .apply(&event)
+            .map_err(|e| Error::failed(e.to_string()))?;
     }
     Ok(Opened {
         search: search(&history, &plan),
@@ -170,7 +182,11 @@ pub fn load(repo: &Repo, plan: &Plan) -> Result<History> {
 
 /// A history error as the program ends with it.
 pub fn history_error(e: HistoryError) -> Error {
-    let exit = if e.is_empty_range() { Exit::EmptyRange } else { Exit::Usage };
+    let exit = if e.is_empty_range() {
+        Exit::EmptyRange
+    } else {
+        Exit::Usage
+    };
     let hint = e.hint();
     let error = Error::with_exit(exit, e.to_string());
     match hint {
@@ -223,7 +239,9 @@ pub fn rules(
 /// Now, in UTC, to the second: RFC 3339.
 pub fn now() -> String {
     let second = Timestamp::now().as_second();
-    Timestamp::from_second(second).unwrap_or_default().to_string()
+    Timestamp::from_second(second)
+        .unwrap_or_default()
+        .to_string()
 }
 
 fn unusable(e: StoreError) -> Error {
@@ -252,16 +270,31 @@ fn cannot_write(path: &Path, e: std::io::Error) -> Error {
 fn session_id(root: &Path) -> SessionId {
     let now = Timestamp::now();
     let stamp = now.strftime("%Y%m%d-%H%M%S");
-    let digest = Sha256::digest(format!("{}:{}:{}", now.as_nanosecond(), std::process::id(), root.display()));
+    let digest = Sha256::digest(format!(
+        "{}:{}:{}",
+        now.as_nanosecond(),
+        std::process::id(),
+        root.display()
+    ));
     let tail: String = digest.iter().take(2).map(|b| format!("{b:02x}")).collect();
     SessionId(format!("{stamp}-{tail}"))
 }
 
 /// Remembers the files that the command names, pinned or not, in or outside the tree: a resume
 /// must run the same repro.
-fn watch(files: &SessionFiles, plan: &Plan, named: &NamedFiles, cwd: &Path) -> Result<Vec<WatchedFile>> {
+fn watch(
+    files: &SessionFiles,
+    plan: &Plan,
+    named: &NamedFiles,
+    cwd: &Path,
+) -> Result<Vec<WatchedFile>> {
     let root = plan.repository.as_path();
-    let pinned = plan.pins.files.iter().chain(&named.pins).map(|pin| root.join(pin));
+    let pinned = plan
+        .pins
+        .files
+        .iter()
+        .chain(&named.pins)
+        .map(|pin| root.join(pin));
     let outside = plan.command.argv.iter().map(|word| cwd.join(word));
     // A bare program word is looked up on PATH; only a path names a file of the user's.
     let outside = outside.filter(|path| path.is_file() && !path.starts_with(root));
@@ -285,7 +318,10 @@ fn watch(files: &SessionFiles, plan: &Plan, named: &NamedFiles, cwd: &Path) -> R
 }
 
 fn digest(content: &[u8]) -> String {
-    Sha256::digest(content).iter().map(|b| format!("{b:02x}")).collect()
+    Sha256::digest(content)
+        .iter()
+        .map(|b| format!("{b:02x}"))
+        .collect()
 }
 
 fn refuse_changes(repo: &Repo, state: &State, files: &SessionFiles) -> Result<()> {
@@ -299,7 +335,11 @@ fn refuse_changes(repo: &Repo, state: &State, files: &SessionFiles) -> Result<()
     for ((name, commit), (_, today)) in then.zip(commits::revisions_now(repo, &recorded)) {
         match today {
             Some(today) if today == *commit => {}
-            Some(today) => changes.push(format!("{name} was {}, is {}", commit.short(), today.short())),
+            Some(today) => changes.push(format!(
+                "{name} was {}, is {}",
+                commit.short(),
+                today.short()
+            )),
             None => changes.push(format!("{name} was {}, is gone", commit.short())),
         }
     }
@@ -328,7 +368,10 @@ fn refuse_changes(repo: &Repo, state: &State, files: &SessionFiles) -> Result<()
 }
 
 fn difference(before: &[u8], now: &[u8]) -> String {
-    let (before, now) = (String::from_utf8_lossy(before), String::from_utf8_lossy(now));
+    let (before, now) = (
+        String::from_utf8_lossy(before),
+        String::from_utf8_lossy(now),
+    );
     let diff = TextDiff::from_lines(before.as_ref(), now.as_ref());
     let text = diff.unified_diff().context_radius(1).to_string();
     let mut lines: Vec<String> = text
@@ -344,10 +387,18 @@ fn difference(before: &[u8], now: &[u8]) -> String {
 
 /// Ends the processes and removes the worktrees that a killed process left.
 fn clear_leftovers(repo: &Repo, state: &State) -> Result<()> {
-    let recorded: Vec<_> = state.running.values().flat_map(|t| t.processes.clone()).collect();
+    let recorded: Vec<_> = state
+        .running
+        .values()
+        .flat_map(|t| t.processes.clone())
+        .collect();
     executors::end_leftovers(&format!("{}/", state.session), &recorded, LEFTOVER_GRACE);
-    workspace::remove_leftovers(repo.common_dir(), &state.plan.workspace_dir, &state.session.0)
-        .map_err(|e| Error::failed("what the killed session left cannot be removed").caused_by(e))?;
+    workspace::remove_leftovers(
+        repo.common_dir(),
+        &state.plan.workspace_dir,
+        &state.session.0,
+    )
+    .map_err(|e| Error::failed("what the killed session left cannot be removed").caused_by(e))?;
     Ok(())
 }
 
@@ -368,7 +419,11 @@ pub fn inside(root: &Path, cwd: &Path, flag: &str, paths: &[PathBuf]) -> Result<
             };
             let relative = real.strip_prefix(&top).or_else(|_| full.strip_prefix(root));
             relative.map(Path::to_path_buf).map_err(|_| {
-                Error::usage(format!("{flag} {}: not inside the checkout {}", path.display(), root.display()))
+                Error::usage(format!(
+                    "{flag} {}: not inside the checkout {}",
+                    path.display(),
+                    root.display()
+                ))
             })
         })
         .collect()

@@ -18,7 +18,12 @@ pub fn make(jobs: usize) -> Result<(Vec<Option<Slot>>, Option<String>)> {
         shares(jobs)?
     };
     let slots = shares.into_iter().enumerate();
-    Ok((slots.map(|(i, devices)| Some(Slot::new(i, devices))).collect(), warning))
+    Ok((
+        slots
+            .map(|(i, devices)| Some(Slot::new(i, devices)))
+            .collect(),
+        warning,
+    ))
 }
 
 fn shares(jobs: usize) -> Result<(Vec<Option<String>>, Option<String>)> {

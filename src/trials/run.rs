@@ -422,7 +422,10 @@ impl Running {
     async fn repro(&mut self) -> Result<Finished, Ended> {
         let (argv, cwd) = (self.argv()?, self.cwd()?);
         let timeout = self.rules.plan.timeout_seconds.map(Duration::from_secs_f64);
-        let (out, err) = (self.folder.join("stdout.log"), self.folder.join("stderr.log"));
+        let (out, err) = (
+            self.folder.join("stdout.log"),
+            self.folder.join("stderr.log"),
+        );
         self.execute(&argv, cwd, &out, &err, timeout).await
     }
 

@@ -220,7 +220,9 @@ impl Found<'_> {
             .filter(|line| !line.trim_start().starts_with('#'));
         for word in lines.flat_map(|line| line.split(separators)) {
             let word = &word.replace(['"', '\''], "");
-            let value = word.split_once('=').map_or(word.as_str(), |(_, value)| value);
+            let value = word
+                .split_once('=')
+                .map_or(word.as_str(), |(_, value)| value);
             let environment = value
                 .strip_suffix("/bin/activate")
                 .or_else(|| word.strip_prefix("VIRTUAL_ENV="));

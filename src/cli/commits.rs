@@ -22,13 +22,10 @@ const SUBJECTS: usize = 400;
 /// Everything that keeps the search from starting or from going on.
 pub fn run(args: CommitsArgs) -> Result<u8> {
     let cwd = super::here()?;
-    let repo = Repo::discover(&cwd).map_err(session::history_error)?;
+    let repo = Repo::discover(&cwd).map_err(|e| session::history_error(&e))?;
     let args = args.with_defaults(config::read(repo.root())?, repo.root());
     let json = args.json;
-    let request = match request(&repo, &cwd, args) {
-        Ok(request) => request,
-        Err(e) => return Err(e),
-    };
+    let request = request(&repo, &cwd, args)?;
     let plan = request.plan.clone();
     let opened = match session::open(repo, request) {
         Ok(opened) => opened,
@@ -259,8 +256,8 @@ fn request(repo: &Repo, cwd: &Path, args: CommitsArgs) -> Result<Request> {
         paths: path.clone(),
         fixed: args.fixed,
     };
-    let resolved = commits::resolve(repo, &ends).map_err(session::history_error)?;
-    let patch = args.apply.as_ref().map(|file| {
+    let resolved = commits::resolve(repo, &ends).map_err(|e| session::history_error(&e))?;
+    let local_fix = args.apply.as_ref().map(|file| {
         std::fs::read_to_string(cwd.join(file)).map_err(|e| {
             Error::usage(format!("--apply {}: cannot be read", file.display())).caused_by(e)
         })
@@ -292,7 +289,7 @@ fn request(repo: &Repo, cwd: &Path, args: CommitsArgs) -> Result<Request> {
             }),
             None => None,
         },
-        patch: patch.transpose()?,
+        patch: local_fix.transpose()?,
         pins: Pins {
             files: paths("--pin", &args.pin)?,
             links: paths("--link", &args.link)?,

@@ -107,7 +107,7 @@ impl<'de, T: clap::ValueEnum> Deserialize<'de> for Choice<T> {
         T::from_str(&word, false).map(Self).map_err(|_| {
             let words: Vec<String> = T::value_variants()
                 .iter()
-                .filter_map(|v| v.to_possible_value())
+                .filter_map(T::to_possible_value)
                 .map(|v| v.get_name().to_owned())
                 .collect();
             D::Error::custom(format!("`{word}` is not one of {}", words.join(", ")))
@@ -246,7 +246,7 @@ mod tests {
         );
         assert_eq!(
             config.max_time,
-            Some(Time(std::time::Duration::from_secs(5400)))
+            Some(Time(std::time::Duration::from_mins(90)))
         );
         assert_eq!(config.clean, Some(Choice(CleanArg::All)));
         assert_eq!(

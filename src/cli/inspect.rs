@@ -44,7 +44,7 @@ pub fn choose(repo: &Repo, name: Option<&str>) -> Result<SessionId> {
 }
 
 fn open(name: Option<&str>) -> Result<(Repo, SessionFiles, State)> {
-    let repo = Repo::discover(&super::here()?).map_err(session::history_error)?;
+    let repo = Repo::discover(&super::here()?).map_err(|e| session::history_error(&e))?;
     let files = SessionFiles::new(repo.root(), choose(&repo, name)?);
     let state = read(&files)?;
     Ok((repo, files, state))

@@ -18,7 +18,7 @@ use crate::trials::workspace::{PinSnapshot, files_named_by};
 /// # Errors
 /// When there is no such trial, or its commit cannot be made ready.
 pub fn run(args: &RerunArgs) -> Result<u8> {
-    let repo = Repo::discover(&super::here()?).map_err(session::history_error)?;
+    let repo = Repo::discover(&super::here()?).map_err(|e| session::history_error(&e))?;
     let files = SessionFiles::new(repo.root(), choose(&repo, args.session.as_deref())?);
     let state = journal::read(&files.journal())
         .map_err(|e| Error::failed("the session's journal cannot be used").caused_by(e))?;

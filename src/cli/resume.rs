@@ -13,7 +13,7 @@ use crate::session;
 /// # Errors
 /// When there is no such session, it is in use, or its world has changed.
 pub fn run(args: &ResumeArgs) -> Result<u8> {
-    let repo = Repo::discover(&super::here()?).map_err(session::history_error)?;
+    let repo = Repo::discover(&super::here()?).map_err(|e| session::history_error(&e))?;
     let id = choose(&repo, args.session.as_deref())?;
     let opened = session::reopen(repo, id, args.as_recorded)?;
     let state = &opened.state;

@@ -252,7 +252,8 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("log");
         for text in ["one\n", "two\n"] {
-            let (mut logs, mut out, _err) = Logs::open(&path, &path, true, LIMIT).unwrap();
+            let (mut logs, mut out, _err) =
+                Logs::open(&path, &path, OutputTo::Append, LIMIT).unwrap();
             out.write_all(text.as_bytes()).unwrap();
             logs.trim().unwrap();
             logs.close().unwrap();

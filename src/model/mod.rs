@@ -10,7 +10,7 @@ pub mod trial;
 
 pub use conclusion::{Conclusion, Doubt};
 pub use details::CommitDetails;
-pub use ids::{CommitId, ProcessIdentity, SessionId, TrialId};
+pub use ids::{CommitId, ProcessIdentity, SessionId, TrialId, hex};
 pub use plan::{Clean, CommandSpec, OnTimeout, Pins, Plan, SetupSpec};
 pub use trial::{
     AttemptId, Classified, Ended, Judged, PrepareStep, Signature, SignatureClass, SkipReason,

@@ -1,6 +1,7 @@
 //! Printing that cannot take the session down: a lost terminal or a closed pipe is no error.
 
 use std::error::Error as _;
+use std::fmt::Write as _;
 use std::io::{self, Write as _};
 
 use console::Style;
@@ -24,11 +25,11 @@ pub fn error(error: &Error) {
     let mut text = format!("{} {error}", bad().bold().apply_to("error:"));
     let mut cause = error.source();
     while let Some(source) = cause {
-        text.push_str(&format!("\n  caused by: {}", clean(&source.to_string())));
+        let _ = write!(text, "\n  caused by: {}", clean(&source.to_string()));
         cause = source.source();
     }
     for hint in error.hints() {
-        text.push_str(&format!("\n  {} {hint}", dim().apply_to("hint:")));
+        let _ = write!(text, "\n  {} {hint}", dim().apply_to("hint:"));
     }
     say(&text);
 }

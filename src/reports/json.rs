@@ -4,7 +4,7 @@ use serde::Serialize;
 
 use super::Report;
 use super::tables::{Tested, tested};
-use crate::model::{Conclusion, Doubt, Plan};
+use crate::model::{CommitId, Conclusion, Doubt, Plan};
 
 #[derive(Serialize)]
 struct Document<'a> {
@@ -83,7 +83,7 @@ pub fn document(report: &Report<'_>) -> serde_json::Result<String> {
             commit: c.id.as_str(),
             author_date: &c.author_date,
             subject: &c.subject,
-            parents: c.parents.iter().map(|p| p.as_str()).collect(),
+            parents: c.parents.iter().map(CommitId::as_str).collect(),
             files: (c.files.iter())
                 .map(|(status, path)| File {
                     status: *status,
@@ -154,7 +154,7 @@ pub fn status(conclusion: &Conclusion) -> &'static str {
 fn suspects(conclusion: Option<&Conclusion>) -> Vec<&str> {
     match conclusion {
         Some(Conclusion::Suspects { commits, .. } | Conclusion::BudgetSpent { commits }) => {
-            commits.iter().map(|c| c.as_str()).collect()
+            commits.iter().map(CommitId::as_str).collect()
         }
         Some(Conclusion::Contradictory {
             suspect: Some(suspect),

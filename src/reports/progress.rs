@@ -2,6 +2,7 @@
 //! below them on a terminal.
 
 use std::collections::BTreeMap;
+use std::fmt::Write as _;
 use std::time::{Duration, Instant};
 
 use console::Term;
@@ -180,7 +181,7 @@ impl Progress {
             seconds(record.prepare_seconds + record.run_seconds),
         );
         if outlook.suspects > 0 {
-            text.push_str(&format!("; {} left", count(outlook.suspects, "suspect")));
+            let _ = write!(text, "; {} left", count(outlook.suspects, "suspect"));
         }
         self.line(&text);
     }
@@ -196,14 +197,15 @@ impl Progress {
         }
         let mut text = format!("{} finished", count(state.trials.len(), "trial"));
         if outlook.suspects > 0 {
-            text.push_str(&format!(
+            let _ = write!(
+                text,
                 "; {} of {} left",
                 count(outlook.suspects, "suspect"),
                 count(self.total_suspects, "commit")
-            ));
+            );
         }
         if let Some(left) = time_left(state, outlook) {
-            text.push_str(&format!("; about {} to go", seconds(left)));
+            let _ = write!(text, "; about {} to go", seconds(left));
         }
         self.summary
             .set_message(fit(&text, Self::columns().saturating_sub(1)));
@@ -273,10 +275,9 @@ pub fn purpose(purpose: Purpose, fixed: bool) -> &'static str {
 fn exit_text(ended: &Ended) -> String {
     match ended {
         Ended::Exited { code: 0 } => String::new(),
-        Ended::Exited { code } => format!(" (exit {code})"),
         Ended::Signalled { signal } => format!(" (signal {signal})"),
         Ended::TimedOut { .. } => " (timeout)".to_owned(),
-        Ended::SpawnFailed { code, .. } => format!(" (exit {code})"),
+        Ended::Exited { code } | Ended::SpawnFailed { code, .. } => format!(" (exit {code})"),
         Ended::PrepareFailed { step, .. } => format!(" ({step} failed)"),
         Ended::Faulted { .. } => " (fault of the machine)".to_owned(),
         Ended::Interrupted => " (interrupted)".to_owned(),

@@ -211,7 +211,7 @@ fn commit_block(out: &mut String, culprit: &CommitDetails) {
 }
 
 fn remaining(out: &mut String, report: &Report<'_>) {
-    let (Some(Conclusion::Suspects { commits, .. } | Conclusion::BudgetSpent { commits })) =
+    let Some(Conclusion::Suspects { commits, .. } | Conclusion::BudgetSpent { commits }) =
         &report.state.conclusion
     else {
         return;

@@ -222,7 +222,7 @@ impl Drive<'_> {
             let slots: Vec<SlotState<Node>> = self
                 .slots
                 .iter()
-                .map(|slot| self.slot_state(slot))
+                .map(|slot| self.slot_state(slot.as_ref()))
                 .collect();
             match self.opened.search.ask(&running, &slots) {
                 Step::Done(said) => self.answered(&said),
@@ -275,10 +275,9 @@ impl Drive<'_> {
         }
     }
 
-    fn slot_state(&self, slot: &Option<Slot>) -> SlotState<Node> {
+    fn slot_state(&self, slot: Option<&Slot>) -> SlotState<Node> {
         SlotState {
             built: slot
-                .as_ref()
                 .and_then(Slot::built)
                 .and_then(|c| self.opened.history.node(c)),
             free: slot.is_some(),
@@ -549,11 +548,7 @@ impl Drive<'_> {
         };
         let slots: Vec<Slot> = self.slots.drain(..).flatten().collect();
         let removed = tokio::task::spawn_blocking(move || {
-            slots
-                .into_iter()
-                .map(Slot::remove)
-                .filter_map(std::result::Result::err)
-                .next()
+            slots.into_iter().find_map(|slot| slot.remove().err())
         })
         .await;
         if let Ok(Some(e)) = removed {

@@ -14,12 +14,12 @@ use crate::search::{Observation, Outcome, Query, Search as _};
 use crate::trials::classify::{Position, Rules};
 
 /// Attempts after the first that a fault of the machine may cost.
-pub const FURTHER_ATTEMPTS: u32 = 2;
+pub(super) const FURTHER_ATTEMPTS: u32 = 2;
 
 /// A trial's seed: a function of the session's seed, the commit and the trial's index, so that no
 /// two trials share one and a resume gives the same. The first 31 bits of a SHA-256, since every
 /// library's seeding takes those.
-pub fn seed(session_seed: u64, commit: &CommitId, index: u32) -> u32 {
+pub(super) fn seed(session_seed: u64, commit: &CommitId, index: u32) -> u32 {
     let digest = Sha256::digest(format!("{session_seed}:{commit}:{index}"));
     let mut first = [0; 4];
     first.copy_from_slice(digest.get(..4).unwrap_or(&[0; 4]));
@@ -27,7 +27,7 @@ pub fn seed(session_seed: u64, commit: &CommitId, index: u32) -> u32 {
 }
 
 /// The query that a trial answers. `None` when its commit is not in the history.
-pub fn query(history: &History, record: &TrialRecord) -> Option<Query<Node>> {
+pub(super) fn query(history: &History, record: &TrialRecord) -> Option<Query<Node>> {
     Some(Query {
         point: history.node(&record.spec.commit)?,
         index: record.spec.index,
@@ -36,7 +36,7 @@ pub fn query(history: &History, record: &TrialRecord) -> Option<Query<Node>> {
 }
 
 /// Where a trial stands, for the classification.
-pub fn position(state: &State, record: &TrialRecord) -> Position {
+pub(super) fn position(state: &State, record: &TrialRecord) -> Position {
     if state.is_failing_end(record.spec.purpose) {
         Position::BadEnd
     } else if state.is_passing_end(record.spec.purpose) {
@@ -47,7 +47,7 @@ pub fn position(state: &State, record: &TrialRecord) -> Position {
 }
 
 /// Whether a trial's meaning depends on how the bad end fails, which is not known yet.
-pub fn waits_for_reference(state: &State, record: &TrialRecord) -> bool {
+pub(super) fn waits_for_reference(state: &State, record: &TrialRecord) -> bool {
     let depends = match position(state, record) {
         Position::BadEnd => false,
         Position::GoodEnd => record.signature.is_some() && record.cannot_execute().is_none(),
@@ -58,7 +58,7 @@ pub fn waits_for_reference(state: &State, record: &TrialRecord) -> bool {
 }
 
 /// The rules for one trial. `reference` is [`State::reference`], taken apart by the caller.
-pub fn rules<'a>(
+pub(super) fn rules<'a>(
     state: &'a State,
     record: &TrialRecord,
     reference: Option<&'a crate::journal::state::Reference>,
@@ -76,7 +76,7 @@ pub fn rules<'a>(
 
 /// How failures that are not quite the bad end's are read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Reading {
+pub(super) enum Reading {
     /// No evidence: only the bad end's class and exception count.
     #[default]
     Strict,
@@ -86,7 +86,7 @@ pub enum Reading {
 }
 
 /// Whether a trial is a failure of the bad end's class with another exception.
-pub fn is_kin(state: &State, trial: &Trial) -> bool {
+pub(super) fn is_kin(state: &State, trial: &Trial) -> bool {
     let other = trial
         .judged
         .as_ref()
@@ -96,14 +96,14 @@ pub fn is_kin(state: &State, trial: &Trial) -> bool {
 }
 
 /// Whether the other reading could tell suspects apart that the strict one cannot.
-pub fn has_kin_among(state: &State, commits: &[CommitId]) -> bool {
+pub(super) fn has_kin_among(state: &State, commits: &[CommitId]) -> bool {
     let mut trials = state.trials.values();
     trials.any(|t| commits.contains(&t.record.spec.commit) && is_kin(state, t))
 }
 
 /// What the search is told of a judged trial: when a fix is looked for, the new end is the good
 /// one, so outcomes change places.
-pub fn observation(
+pub(super) fn observation(
     state: &State,
     trial: &Trial,
     judged: &Judged,
@@ -132,7 +132,7 @@ pub fn observation(
 /// Finished trials that can be told now, next first: those whose meaning no longer waits, and
 /// whose commit's earlier trials have all been told. Early finishers are held back, so that the
 /// order of finishing decides nothing about one commit.
-pub fn next_to_judge(state: &State) -> Option<&TrialRecord> {
+pub(super) fn next_to_judge(state: &State) -> Option<&TrialRecord> {
     let mut told: BTreeMap<&CommitId, u32> = BTreeMap::new();
     for id in &state.told {
         if let Some(trial) = state.trials.get(id) {
@@ -147,7 +147,7 @@ pub fn next_to_judge(state: &State) -> Option<&TrialRecord> {
 }
 
 /// The judgement to write down; `None` for an attempt that does not count.
-pub fn judgement(trial: TrialId, classified: &Classified) -> Option<Judged> {
+pub(super) fn judgement(trial: TrialId, classified: &Classified) -> Option<Judged> {
     match classified {
         Classified::Outcome { outcome, skip } => Some(Judged {
             trial,
@@ -159,7 +159,7 @@ pub fn judgement(trial: TrialId, classified: &Classified) -> Option<Judged> {
 }
 
 /// The search's conclusion in the user's words.
-pub fn conclusion(state: &State, history: &History, said: &Conclusion) -> model::Conclusion {
+pub(super) fn conclusion(state: &State, history: &History, said: &Conclusion) -> model::Conclusion {
     let id = |node: &Node| history.commits[*node as usize].clone();
     let ids = |nodes: &[Node]| nodes.iter().map(id).collect::<Vec<_>>();
     let doubts = |unconfirmed: &[Node], merge_bases: &[Node], flaky: bool| {
@@ -247,7 +247,7 @@ pub fn outlook(state: &State, history: &History) -> Outlook {
 }
 
 /// Tells a search everything that was told before, in the same order.
-pub fn replay(state: &State, history: &History, search: &mut Bisect, reading: Reading) {
+pub(super) fn replay(state: &State, history: &History, search: &mut Bisect, reading: Reading) {
     for (order, id) in state.told.iter().enumerate() {
         if let Some(trial) = state.trials.get(id)
             && let Some(judged) = &trial.judged
@@ -260,7 +260,7 @@ pub fn replay(state: &State, history: &History, search: &mut Bisect, reading: Re
 
 /// The conclusion of a search that read failures by their class, given what the strict one had
 /// said: a culprit with a doubt when it fails otherwise than the bad end; else the strict answer.
-pub fn by_class(
+pub(super) fn by_class(
     state: &State,
     said: model::Conclusion,
     strict: model::Conclusion,

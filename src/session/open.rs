@@ -13,7 +13,7 @@ use crate::axes::commits::{self, History, HistoryError, Repo, Resolved};
 use crate::error::{Error, Exit, Result};
 use crate::executors;
 use crate::journal::{Event, Journal, SessionFiles, State, StoreError, Sync, WatchedFile};
-use crate::model::{Plan, SessionId};
+use crate::model::{Plan, SessionId, hex};
 use crate::search::bisect::{Bisect, Ends, Policy};
 use crate::trials::run::TrialRules;
 use crate::trials::workspace::{
@@ -177,11 +177,12 @@ pub fn load(repo: &Repo, plan: &Plan) -> Result<History> {
         good: plan.good.clone(),
         bad: plan.bad.clone(),
     };
-    History::load(repo, &ends, plan.first_parent, &plan.paths, plan.fixed).map_err(history_error)
+    History::load(repo, &ends, plan.first_parent, &plan.paths, plan.fixed)
+        .map_err(|e| history_error(&e))
 }
 
 /// A history error as the program ends with it.
-pub fn history_error(e: HistoryError) -> Error {
+pub fn history_error(e: &HistoryError) -> Error {
     let exit = if e.is_empty_range() {
         Exit::EmptyRange
     } else {
@@ -196,7 +197,7 @@ pub fn history_error(e: HistoryError) -> Error {
 }
 
 /// The search over a history.
-pub fn search(history: &History, plan: &Plan) -> Bisect {
+pub(super) fn search(history: &History, plan: &Plan) -> Bisect {
     Bisect::new(
         history.graph.clone(),
         Ends {
@@ -237,7 +238,7 @@ pub fn rules(
 }
 
 /// Now, in UTC, to the second: RFC 3339.
-pub fn now() -> String {
+pub(super) fn now() -> String {
     let second = Timestamp::now().as_second();
     Timestamp::from_second(second)
         .unwrap_or_default()
@@ -276,7 +277,7 @@ fn session_id(root: &Path) -> SessionId {
         std::process::id(),
         root.display()
     ));
-    let tail: String = digest.iter().take(2).map(|b| format!("{b:02x}")).collect();
+    let tail = format!("{:02x}{:02x}", digest[0], digest[1]);
     SessionId(format!("{stamp}-{tail}"))
 }
 
@@ -318,10 +319,7 @@ fn watch(
 }
 
 fn digest(content: &[u8]) -> String {
-    Sha256::digest(content)
-        .iter()
-        .map(|b| format!("{b:02x}"))
-        .collect()
+    hex(&Sha256::digest(content))
 }
 
 fn refuse_changes(repo: &Repo, state: &State, files: &SessionFiles) -> Result<()> {

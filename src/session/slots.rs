@@ -11,7 +11,7 @@ use crate::trials::run::Slot;
 ///
 /// # Errors
 /// When there are more slots than GPUs.
-pub fn make(jobs: usize) -> Result<(Vec<Option<Slot>>, Option<String>)> {
+pub(super) fn make(jobs: usize) -> Result<(Vec<Option<Slot>>, Option<String>)> {
     let (shares, warning) = if jobs <= 1 {
         (vec![None], None)
     } else {
@@ -54,7 +54,7 @@ fn shares(jobs: usize) -> Result<(Vec<Option<String>>, Option<String>)> {
 }
 
 /// Takes the free slot where a commit is built, else the first free one.
-pub fn take(slots: &mut [Option<Slot>], commit: &CommitId) -> Option<Slot> {
+pub(super) fn take(slots: &mut [Option<Slot>], commit: &CommitId) -> Option<Slot> {
     let built = |slot: &Option<Slot>| slot.as_ref().is_some_and(|s| s.built() == Some(commit));
     let index = slots.iter().position(built);
     let index = index.or_else(|| slots.iter().position(Option::is_some))?;

@@ -17,10 +17,10 @@ use tokio::task::spawn_blocking;
 use super::editable::{self, EditableError};
 use super::environment::{self, Scratch};
 use super::signature::{read_tail_and_head, signature};
-use super::workspace::{Fault, Moved, Workspace, WorkspaceError, WorkspaceRules};
+use super::workspace::{Fault, Moved, PatchState, Workspace, WorkspaceError, WorkspaceRules};
 use crate::executors::{self, Finished, OutputTo, ProcessEnd, ProcessSpec, Stop};
 use crate::model::{
-    CommitId, Ended, Plan, PrepareStep, ProcessIdentity, TrialId, TrialRecord, TrialSpec,
+    CommitId, Ended, Plan, PrepareStep, ProcessIdentity, TrialId, TrialRecord, TrialSpec, hex,
 };
 use crate::search::Purpose;
 
@@ -192,16 +192,14 @@ pub(super) struct Prepared {
 impl Prepared {
     /// Runs the repro with our own output.
     pub(super) async fn on_the_terminal(mut self, show: impl FnOnce(&[String])) -> (Slot, Ended) {
-        let ended = match self.result {
-            Err(ended) => ended,
-            Ok(()) => {
-                if let Ok(argv) = self.trial.argv() {
-                    show(&argv);
-                }
-                self.trial.output = OutputTo::Ours;
-                self.trial.run_repro().await.0
-            }
-        };
+        if let Err(ended) = self.result {
+            return (self.trial.slot, ended);
+        }
+        if let Ok(argv) = self.trial.argv() {
+            show(&argv);
+        }
+        self.trial.output = OutputTo::Ours;
+        let (ended, _) = self.trial.run_repro().await;
         (self.trial.slot, ended)
     }
 }
@@ -255,7 +253,7 @@ impl Running {
             self.slot.retire();
         }
         let moved = self.check_out().await?;
-        self.patched = moved.patch.map(|state| state.is_there());
+        self.patched = moved.patch.map(PatchState::is_there);
         if moved.changed {
             self.slot.built = None;
             if self.rules.plan.clean == crate::model::Clean::All {
@@ -356,10 +354,12 @@ impl Running {
         let finished = self.execute(&words, root, &log, &log, None).await?;
         match finished.end {
             ProcessEnd::Exited { code: 0 } => Ok(()),
-            ProcessEnd::Exited { code } => Err(failed(step, format!("exit status {code}"), &log)),
-            ProcessEnd::Signalled { signal } => Err(failed(step, format!("signal {signal}"), &log)),
-            ProcessEnd::TimedOut => Err(failed(step, "timeout".to_owned(), &log)),
-            ProcessEnd::SpawnFailed { error, .. } => Err(failed(step, error, &log)),
+            ProcessEnd::Exited { code } => Err(failed(step, &format!("exit status {code}"), &log)),
+            ProcessEnd::Signalled { signal } => {
+                Err(failed(step, &format!("signal {signal}"), &log))
+            }
+            ProcessEnd::TimedOut => Err(failed(step, "timeout", &log)),
+            ProcessEnd::SpawnFailed { error, .. } => Err(failed(step, &error, &log)),
             ProcessEnd::Stopped => Err(Ended::Interrupted),
             ProcessEnd::Faulted { error } => Err(Ended::Faulted { detail: error }),
         }
@@ -449,14 +449,14 @@ impl Running {
         .map_err(|e| Ended::Faulted {
             detail: format!("the trial's environment could not be made: {e}"),
         })?;
-        let Some((program, args)) = argv.split_first() else {
+        let Some((program, words)) = argv.split_first() else {
             return Err(Ended::Faulted {
                 detail: "there is no command to run".to_owned(),
             });
         };
         let spec = ProcessSpec {
             program: OsString::from(program),
-            args: args.iter().map(OsString::from).collect(),
+            args: words.iter().map(OsString::from).collect(),
             cwd,
             env,
             stdout: stdout.to_owned(),
@@ -544,7 +544,7 @@ fn ended(end: ProcessEnd, limit_seconds: f64) -> Ended {
     }
 }
 
-fn failed(step: PrepareStep, how: String, log: &Path) -> Ended {
+fn failed(step: PrepareStep, how: &str, log: &Path) -> Ended {
     Ended::PrepareFailed {
         step,
         detail: format!("{how}, see {}", log.display()),
@@ -565,5 +565,5 @@ fn content_key(root: &Path, files: &[PathBuf]) -> String {
             Err(_) => hash.update([2]),
         }
     }
-    hash.finalize().iter().map(|b| format!("{b:02x}")).collect()
+    hex(&hash.finalize())
 }

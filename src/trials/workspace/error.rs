@@ -52,7 +52,7 @@ impl WorkspaceError {
         Self {
             step,
             fault: fault_in(&text),
-            detail: last_words(&text).unwrap_or_else(|| format!("git ended with {ended}")),
+            detail: words(&text, step).unwrap_or_else(|| format!("git ended with {ended}")),
         }
     }
 }
@@ -91,8 +91,9 @@ fn fault_in(stderr: &str) -> Fault {
     }
 }
 
-/// The last line that says what failed, without control characters, at most 300 of them.
-fn last_words(stderr: &str) -> Option<String> {
+/// The line that says what failed, without control characters, at most 300 of them. It is the last
+/// one; but a submodule's first, which the commands around it only pass on.
+fn words(stderr: &str, step: PrepareStep) -> Option<String> {
     let told = |line: &&str| line.starts_with("fatal:") || line.starts_with("error:");
     let lines = || {
         stderr
@@ -100,7 +101,11 @@ fn last_words(stderr: &str) -> Option<String> {
             .map(str::trim)
             .filter(|line| !line.is_empty() && !line.starts_with("hint:"))
     };
-    let line = lines().rfind(told).or_else(|| lines().next_back())?;
+    let line = match step {
+        PrepareStep::Submodules => lines().find(told),
+        _ => lines().rfind(told),
+    };
+    let line = line.or_else(|| lines().next_back())?;
     Some(line.chars().filter(|c| !c.is_control()).take(300).collect())
 }
 

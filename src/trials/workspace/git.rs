@@ -41,6 +41,15 @@ const KEPT: [&str; 17] = [
     "GIT_ALLOW_PROTOCOL",
 ];
 
+/// What a command that succeeded had to say on standard error.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Told {
+    /// Nothing: it did all of it.
+    Nothing,
+    /// A warning, such as of a file that could not be removed.
+    Something,
+}
+
 /// One git command being put together.
 pub(super) struct Git {
     command: Command,
@@ -110,10 +119,24 @@ impl Git {
 
     /// Runs it; what it printed on success.
     pub(super) fn run(self) -> Result<Vec<u8>, WorkspaceError> {
+        self.successful().map(|output| output.stdout)
+    }
+
+    /// Runs it; whether it warned of anything on success.
+    pub(super) fn run_told(self) -> Result<Told, WorkspaceError> {
+        let output = self.successful()?;
+        Ok(if output.stderr.is_empty() {
+            Told::Nothing
+        } else {
+            Told::Something
+        })
+    }
+
+    fn successful(self) -> Result<Output, WorkspaceError> {
         let step = self.step;
         let output = self.output()?;
         if output.status.success() {
-            return Ok(output.stdout);
+            return Ok(output);
         }
         let mut error = WorkspaceError::git(step, &output.stderr, &output.status.to_string());
         if output.status.code().is_none() {

@@ -4,8 +4,10 @@
 //! The user's checkout, index, branches, HEAD, reflogs and configuration are never written; of the
 //! repository only `<common>/worktrees/<ours>` is, for as long as a workspace stands.
 
+mod checkout;
 mod error;
 mod git;
+mod gitmodules;
 mod links;
 mod named;
 mod patch;
@@ -13,11 +15,13 @@ mod pins;
 mod place;
 mod submodules;
 mod tree;
+mod untracked;
 
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use checkout::clean;
 pub use error::{Fault, WorkspaceError};
 use git::Git;
 pub use links::{LinkError, check_links};
@@ -150,8 +154,7 @@ impl Workspace {
         }
         self.at = None;
         self.make_ready_for_git()?;
-        self.check_out(commit)?;
-        self.clean(&self.root)?;
+        self.check_out_and_clean(commit)?;
         let patch = self.settle(commit)?;
         Ok(Moved {
             changed: true,
@@ -203,7 +206,7 @@ impl Workspace {
             let rules = Arc::clone(&self.rules);
             let update = submodules::Update {
                 rules: &rules,
-                clean: &|dir| clean(dir, rules.clean, PrepareStep::Submodules),
+                clean: &|dir| clean(dir, rules.clean, &[], PrepareStep::Submodules),
             };
             if update.run(&self.root, &mut self.submodules)? {
                 // A folder of today's commit stood mixed with a submodule's that is gone.
@@ -245,115 +248,11 @@ impl Workspace {
         file.and_then(|file| fs::read(file).ok())
             .unwrap_or_default()
     }
-
-    /// Undoes what a trial, or the end of one by force, can have done to git's own files, and
-    /// takes the links away.
-    fn make_ready_for_git(&mut self) -> Result<(), WorkspaceError> {
-        let step = PrepareStep::Checkout;
-        let dot_git = self.root.join(".git");
-        let intact = fs::symlink_metadata(&dot_git).is_ok_and(|meta| meta.is_file())
-            && fs::read(&dot_git).is_ok_and(|text| text == self.dot_git);
-        if !intact {
-            fs::create_dir_all(&self.root)
-                .and_then(|()| tree::remove(&dot_git))
-                .and_then(|()| fs::write(&dot_git, &self.dot_git))
-                .map_err(|e| WorkspaceError::io(step, "restore", &dot_git, &e))?;
-        }
-        if let Some(admin) = &self.admin {
-            for lock in ["index.lock", "HEAD.lock"] {
-                // No process of a trial runs between trials: a lock that stands is a dead one's.
-                let _ = fs::remove_file(admin.join(lock));
-            }
-        }
-        let taken = self.linked.take_away();
-        taken.map_err(|e| WorkspaceError::io(step, "unlink in", &self.root, &e))
-    }
-
-    fn check_out(&self, commit: &CommitId) -> Result<(), WorkspaceError> {
-        let Err(error) = self.check_out_once(commit) else {
-            return Ok(());
-        };
-        let result = if self.repaired(&error)? {
-            self.check_out_once(commit)
-        } else {
-            Err(error)
-        };
-        if result.is_err() {
-            // The files that git did write are in no index yet. With this commit's tree as the
-            // index, the next forced checkout knows and removes them. Best effort: where the tree
-            // itself is missing, git wrote none.
-            let _ = Git::new(&self.root, PrepareStep::Checkout)
-                .args(["read-tree", "--reset", commit.as_str()])
-                .succeeds();
-        }
-        result
-    }
-
-    fn check_out_once(&self, commit: &CommitId) -> Result<(), WorkspaceError> {
-        Git::new(&self.root, PrepareStep::Checkout)
-            .args(["checkout", "--quiet", "--force", "--detach"])
-            .args([commit.as_str(), "--"])
-            .run()
-            .map(drop)
-    }
-
-    /// Mends what a trial can have broken, going by git's complaint; false when it is not that.
-    fn repaired(&self, error: &WorkspaceError) -> Result<bool, WorkspaceError> {
-        let says = |words: &str| error.detail.contains(words);
-        if says("Permission denied") {
-            tree::make_writable(&self.root)
-                .map_err(|e| WorkspaceError::io(error.step, "make writable", &self.root, &e))?;
-            return Ok(true);
-        }
-        if let Some(admin) = &self.admin
-            && ["index file", "bad signature", "bad index"]
-                .iter()
-                .any(|words| says(words))
-        {
-            let index = admin.join("index");
-            tree::remove(&index)
-                .map_err(|e| WorkspaceError::io(error.step, "remove", &index, &e))?;
-            return Ok(true);
-        }
-        Ok(false)
-    }
-
-    fn clean(&self, dir: &Path) -> Result<(), WorkspaceError> {
-        clean(dir, self.rules.clean, PrepareStep::Checkout)
-    }
 }
 
 impl Drop for Workspace {
     fn drop(&mut self) {
         // A second call finds nothing to remove; nobody is left to hear of an error.
         let _ = self.tear_down();
-    }
-}
-
-/// `git clean`, repositories that a trial cloned into the tree included (`-ff`).
-///
-/// Python's bytecode goes also where git ignores it: it is known as fresh by its source's second
-/// and size, and two commits checked out within a second can share both.
-fn clean(dir: &Path, clean: Clean, step: PrepareStep) -> Result<(), WorkspaceError> {
-    let options: &[&str] = match clean {
-        Clean::None => return Ok(()),
-        Clean::Untracked => &["-ffdq", "-e", "!__pycache__/", "-e", "!*.pyc"],
-        Clean::All => &["-ffdxq"],
-    };
-    let run = || {
-        Git::new(dir, step)
-            .arg("clean")
-            .args(options)
-            .run()
-            .map(drop)
-    };
-    match run() {
-        Err(error) if error.fault == Fault::Machine => {
-            // Folders that a build made read-only.
-            tree::make_writable(dir)
-                .map_err(|e| WorkspaceError::io(step, "make writable", dir, &e))?;
-            run()
-        }
-        result => result,
     }
 }

@@ -124,3 +124,26 @@ pub(super) fn canonical_as_far_as_it_exists(path: &Path) -> io::Result<PathBuf> 
         }
     }
 }
+
+/// Whether a path is known to lie on a disk of this machine, or in its memory.
+#[cfg(target_os = "linux")]
+pub(super) fn is_on_local_disk(path: &Path) -> bool {
+    use nix::sys::statfs::{
+        BTRFS_SUPER_MAGIC, EXT4_SUPER_MAGIC, OVERLAYFS_SUPER_MAGIC, TMPFS_MAGIC, XFS_SUPER_MAGIC,
+        statfs,
+    };
+    let local = [
+        EXT4_SUPER_MAGIC,
+        XFS_SUPER_MAGIC,
+        BTRFS_SUPER_MAGIC,
+        TMPFS_MAGIC,
+        OVERLAYFS_SUPER_MAGIC,
+    ];
+    statfs(path).is_ok_and(|found| local.contains(&found.filesystem_type()))
+}
+
+/// Whether a path is known to lie on a disk of this machine: not told on this system.
+#[cfg(not(target_os = "linux"))]
+pub(super) fn is_on_local_disk(_path: &Path) -> bool {
+    false
+}

@@ -9,6 +9,7 @@
 //! [`journal`], folded into the state and shown by the [`reports`], in that order, in one place:
 //! the [`session`] loop.
 
+pub mod cli;
 pub mod model;
 pub mod search;
 pub mod trials;

@@ -1,4 +1,8 @@
 //! The demo's repository is what it says: long enough, the same on each machine, with one bug.
+#![expect(
+    clippy::unwrap_used,
+    reason = "a test whose tools are missing should fail"
+)]
 
 use std::path::Path;
 use std::process::{Command, Output};

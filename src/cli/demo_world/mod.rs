@@ -226,7 +226,7 @@ fn describe(
         command: "fast-import".to_owned(),
         detail: format!("it did not name {what}"),
     };
-    let named = |mark: Mark| -> Vec<CommitId> {
+    let hashes = |mark: Mark| -> Vec<CommitId> {
         let marked = history.marked(mark);
         marked
             .iter()
@@ -243,10 +243,10 @@ fn describe(
         root,
         good: "v0.1".to_owned(),
         bad: "main".to_owned(),
-        culprit: named(Mark::Culprit)
+        culprit: hashes(Mark::Culprit)
             .pop()
             .ok_or_else(|| lacking("the planted commit"))?,
-        unbuildable: named(Mark::Unbuildable),
+        unbuildable: hashes(Mark::Unbuildable),
         commits: range.len(),
         merges: range.iter().filter(|c| c.parents.len() > 1).count(),
     })

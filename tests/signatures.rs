@@ -501,3 +501,18 @@ fn same_failure_follows_its_table() {
         assert_eq!(same_failure(&second, &first), same, "{b:?} {a:?}");
     }
 }
+
+#[test]
+fn a_log_full_of_exceptions_is_read_in_reasonable_time() {
+    let mut text = "ValueError: x\n".repeat(20_000);
+    text.push_str(
+        "Traceback (most recent call last):\n"
+            .repeat(2_000)
+            .as_str(),
+    );
+    text.push_str("  File \"a.py\", line 1, in f\nKeyError: 'k'\n");
+    let started = std::time::Instant::now();
+    let seen = signature(&exited(1), &text, &text);
+    check("long", seen.as_ref(), (Other, "KeyError", "a.py:f"));
+    assert!(started.elapsed().as_secs() < 20);
+}

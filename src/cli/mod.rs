@@ -7,6 +7,7 @@ pub mod args;
 pub mod commits;
 pub mod config;
 pub mod demo;
+pub mod demo_world;
 pub mod inspect;
 pub mod rerun;
 pub mod resume;

@@ -72,7 +72,11 @@ fn rank(evidence: &Evidence) -> u8 {
 /// All evidence of one process, in order.
 fn of_process(lines: &[Line<'_>]) -> Vec<Evidence> {
     let raised = python::raised(lines);
-    let covered = |at| raised.iter().any(|e| (e.at..=e.end).contains(&at));
+    // In order and apart from each other, so the last one that begins before a line may cover it.
+    let covered = |at| {
+        let begun = raised.partition_point(|e| e.at <= at);
+        begun > 0 && raised[begun - 1].end >= at
+    };
     let other = native::native(lines, covered);
     let report = python::pytest(lines).or_else(|| python::unittest(lines, &raised));
     let mut all = unchain(raised);
@@ -85,10 +89,10 @@ fn of_process(lines: &[Line<'_>]) -> Vec<Evidence> {
         .map(|line| line.at)
         .collect();
     for evidence in &mut all {
-        let later = |at: &usize| *at > evidence.end;
-        evidence.survived = steps.iter().copied().filter(later).count() >= STEPS_SURVIVED;
-        evidence.near_end =
-            lines.iter().filter(|line| line.at > evidence.end).count() <= LAST_WORDS;
+        let seen = |at: &usize| *at <= evidence.end;
+        evidence.survived = steps.len() - steps.partition_point(seen) >= STEPS_SURVIVED;
+        let written = lines.partition_point(|line| line.at <= evidence.end);
+        evidence.near_end = lines.len() - written <= LAST_WORDS;
     }
     all
 }

@@ -1,0 +1,1 @@
+"""A small neural network in plain Python."""

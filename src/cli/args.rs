@@ -290,7 +290,6 @@ pub struct RerunArgs {
 pub struct DemoArgs {
     /// Keep the repository, in DIR if given [default: a temporary folder, removed]
     #[arg(long, value_name = "DIR", num_args = 0..=1)]
-    #[expect(clippy::option_option, reason = "clap's way to say: the flag, and its value, may be missing")]
     pub keep: Option<Option<PathBuf>>,
     /// Trials at a time
     #[arg(short, long, default_value_t = 1, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=64))]

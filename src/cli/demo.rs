@@ -8,7 +8,14 @@ use crate::error::{Error, Result};
 use crate::reports::console;
 
 /// What is typed on the demo's repository, after the program's name.
-const SEARCH: [&str; 6] = ["commits", "v0.1..main", "--build", "./build.sh", "--", "./repro.sh"];
+const SEARCH: [&str; 6] = [
+    "commits",
+    "v0.1..main",
+    "--build",
+    "./build.sh",
+    "--",
+    "./repro.sh",
+];
 
 /// Runs the subcommand: builds the repository, then this very program on it, as a user would.
 ///
@@ -23,9 +30,8 @@ pub fn run(args: &DemoArgs) -> Result<u8> {
         Some(Some(folder)) => folder.clone(),
         Some(None) | None => temporary.path().join("tinynn"),
     };
-    let world = demo_world::build(&folder).map_err(|e| {
-        Error::failed("the demo's repository cannot be made").caused_by(e)
-    })?;
+    let world = demo_world::build(&folder)
+        .map_err(|e| Error::failed("the demo's repository cannot be made").caused_by(e))?;
     console::say(&format!(
         "made a repository with {} ({}, {} that do not build) around a small training loop: {}",
         console::count(world.commits, "commit"),
@@ -33,7 +39,9 @@ pub fn run(args: &DemoArgs) -> Result<u8> {
         world.unbuildable.len(),
         world.root.display()
     ));
-    console::say("at v0.1 it trains; at main its loss goes NaN. Looking for the commit that did it:\n");
+    console::say(
+        "at v0.1 it trains; at main its loss goes NaN. Looking for the commit that did it:\n",
+    );
     let mut words: Vec<String> = SEARCH.iter().map(|w| (*w).to_owned()).collect();
     if args.jobs > 1 {
         words.insert(2, format!("--jobs={}", args.jobs));
@@ -67,7 +75,9 @@ pub fn run(args: &DemoArgs) -> Result<u8> {
 
 /// This program as it can be typed: `fbisect` when that is what PATH finds, else its path.
 fn program() -> String {
-    let typed = std::env::args_os().next().unwrap_or_else(|| "fbisect".into());
+    let typed = std::env::args_os()
+        .next()
+        .unwrap_or_else(|| "fbisect".into());
     let typed = Path::new(&typed);
     if typed.components().count() == 1 {
         return "fbisect".to_owned();

@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use crate::journal::{State, Trial};
-use crate::model::{CommitId, SkipReason, TrialId};
+use crate::model::{CommitId, Ended, SkipReason, TrialId};
 use crate::search::Outcome;
 
 /// What was seen at one commit.
@@ -68,6 +68,14 @@ pub fn tested(state: &State) -> Vec<Tested> {
 pub fn skip_text(trial: &Trial, reason: Option<&SkipReason>) -> String {
     match (reason, &trial.record.signature) {
         (Some(SkipReason::OtherFailure), Some(signature)) => format!("other failure: {signature}"),
+        (Some(reason @ SkipReason::PrepareFailed { .. }), _) => match &trial.record.ended {
+            // Each commit's log has its own path: the reason is the same.
+            Ended::PrepareFailed { detail, .. } => {
+                let detail = detail.split(", see ").next().unwrap_or(detail);
+                format!("{reason}: {detail}")
+            }
+            _ => reason.to_string(),
+        },
         (Some(reason), _) => reason.to_string(),
         (None, _) => "not testable".to_owned(),
     }

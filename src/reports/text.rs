@@ -85,8 +85,13 @@ pub fn advice(state: &State) -> Option<String> {
             commit.short()
         )),
         Conclusion::GoodEndFailed { commit } => Some(format!(
-            "choose an older good end than {}, or look for what changed outside the repository",
-            commit.short()
+            "choose an older good end than {}, or look for what changed outside the repository{}",
+            commit.short(),
+            if plan.pins.files.is_empty() {
+                ""
+            } else {
+                "; if the files pinned as they are today hold the code under test, give --unpinned"
+            }
         )),
         Conclusion::MergeBaseFailed { commit } => Some(if plan.fixed {
             format!("the fix lies below {}: give an older bad end", commit.short())

@@ -91,7 +91,7 @@ fn workspaces_made_and_removed_at_once_do_not_disturb_each_other() {
         for slot in 0..4 {
             let (rules, one) = (Arc::clone(&rules), one.clone());
             scope.spawn(move || {
-                for _ in 0..5 {
+                for _ in 0..25 {
                     let name = format!("slot-{slot}");
                     let workspace = Workspace::create(&rules, &name, &one).unwrap();
                     assert_eq!(read(workspace.root().join("a")), "1");

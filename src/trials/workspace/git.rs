@@ -6,9 +6,15 @@
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
+use std::time::Duration;
 
 use super::error::{Fault, WorkspaceError};
 use crate::model::PrepareStep;
+
+/// How often a command is repeated that met another process's half-made worktree, and the pause
+/// between: git writes the missing file within a millisecond.
+const RACE_PATIENCE: u32 = 20;
+const RACE_PAUSE: Duration = Duration::from_millis(10);
 
 /// Settings of every call: no hooks, no background work, no advice, no descent into submodules.
 const SETTINGS: [&str; 6] = [
@@ -132,9 +138,15 @@ impl Git {
         })
     }
 
-    fn successful(self) -> Result<Output, WorkspaceError> {
+    fn successful(mut self) -> Result<Output, WorkspaceError> {
         let step = self.step;
-        let output = self.output()?;
+        let mut output = self.output()?;
+        let mut patience = RACE_PATIENCE;
+        while met_half_made_worktree(&output) && patience > 0 {
+            patience -= 1;
+            std::thread::sleep(RACE_PAUSE);
+            output = self.output()?;
+        }
         if output.status.success() {
             return Ok(output);
         }
@@ -147,11 +159,11 @@ impl Git {
     }
 
     /// Runs it; whether it succeeded.
-    pub(super) fn succeeds(self) -> Result<bool, WorkspaceError> {
+    pub(super) fn succeeds(mut self) -> Result<bool, WorkspaceError> {
         Ok(self.output()?.status.success())
     }
 
-    fn output(mut self) -> Result<Output, WorkspaceError> {
+    fn output(&mut self) -> Result<Output, WorkspaceError> {
         self.command.output().map_err(|error| {
             WorkspaceError::machine(
                 self.step,
@@ -159,6 +171,13 @@ impl Git {
             )
         })
     }
+}
+
+/// Whether git stumbled over a worktree that another process was just making: it reads all
+/// worktrees' entries, and one whose `commondir` has been created and not yet written is fatal.
+fn met_half_made_worktree(output: &Output) -> bool {
+    let text = String::from_utf8_lossy(&output.stderr);
+    !output.status.success() && text.contains("failed to read") && text.contains("commondir")
 }
 
 fn misleads(name: &OsStr) -> bool {

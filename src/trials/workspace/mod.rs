@@ -105,7 +105,7 @@ impl Workspace {
                 let name = format!("'{}/{name}' is no name for a folder", rules.session);
                 WorkspaceError::machine(step, name)
             })?;
-        let made = fs::create_dir_all(&session).and_then(|()| fs::canonicalize(&session));
+        let made = place::make(&session);
         let session = made.map_err(|e| WorkspaceError::io(step, "make", &session, &e))?;
         let root = session.join(name);
         let mut workspace = Self {
@@ -188,11 +188,19 @@ impl Workspace {
                 .arg(at.as_str())
                 .run()
         };
-        match add() {
-            // Another slot's removal took the empty `worktrees` folder away under it.
-            Err(error) if error.detail.contains("could not create directory of") => add()?,
-            result => result?,
-        };
+        let mut added = add();
+        for _ in 0..20 {
+            match &added {
+                // Another slot's removal took a folder away under it that was empty just then.
+                Err(error) if error.detail.contains("could not create") => {
+                    let above = self.root.parent().unwrap_or(&self.root);
+                    place::make(above).map_err(|e| WorkspaceError::io(step, "make", above, &e))?;
+                    added = add();
+                }
+                Ok(_) | Err(_) => break,
+            }
+        }
+        added?;
         let dot_git = self.root.join(".git");
         self.dot_git =
             fs::read(&dot_git).map_err(|e| WorkspaceError::io(step, "read", &dot_git, &e))?;

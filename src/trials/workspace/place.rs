@@ -4,6 +4,7 @@
 //! of `<common>/worktrees` only those entries are that lead into it.
 
 use std::fs;
+use std::io;
 use std::path::{Path, PathBuf};
 
 use sha2::{Digest, Sha256};
@@ -79,6 +80,20 @@ pub(super) fn session_dir(common_dir: &Path, base_dir: &Path, session: &str) -> 
         return None;
     }
     Some(base_dir.join(repository_name(common_dir)).join(session))
+}
+
+/// Makes a folder and those above it, and resolves links. Another slot that removes its worktree
+/// also removes the folders that this leaves empty, possibly between two of our steps.
+pub(super) fn make(dir: &Path) -> io::Result<PathBuf> {
+    let mut made = fs::create_dir_all(dir).and_then(|()| fs::canonicalize(dir));
+    for _ in 0..100 {
+        match &made {
+            Err(e) if e.kind() == io::ErrorKind::NotFound => {}
+            Ok(_) | Err(_) => break,
+        }
+        made = fs::create_dir_all(dir).and_then(|()| fs::canonicalize(dir));
+    }
+    made
 }
 
 /// Whether a name is one component that cannot lead elsewhere.

@@ -67,7 +67,7 @@ pub fn hunt(mut opened: Opened, json: bool) -> Result<u8> {
         console::result(&document);
         console::say(&text::headline(&opened.state));
     } else {
-        console::result(&text::report(&report));
+        console::report(&text::report(&report));
     }
     if closed == Closed::Interrupted {
         console::say(&format!(
@@ -118,7 +118,7 @@ fn write_result(path: &Path, document: &str) -> Result<()> {
 fn announce(opened: &Opened) {
     let plan = &opened.state.plan;
     let goods: Vec<&str> = plan.good.iter().map(|(name, _)| name.as_str()).collect();
-    console::say(&format!(
+    console::prose(&format!(
         "fbisect: {} between {} and {}; session {}, seed {}",
         console::count(opened.history.candidates(), "candidate"),
         console::clean(&goods.join(", ")),
@@ -130,7 +130,7 @@ fn announce(opened: &Opened) {
         let files: Vec<String> = (plan.pins.files.iter())
             .map(|f| console::clean(&f.to_string_lossy()))
             .collect();
-        console::say(&format!("pinned as they are today: {}", files.join(", ")));
+        console::prose(&format!("pinned as they are today: {}", files.join(", ")));
     }
 }
 

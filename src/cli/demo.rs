@@ -32,19 +32,19 @@ pub fn run(args: &DemoArgs) -> Result<u8> {
     };
     let world = demo_world::build(&folder)
         .map_err(|e| Error::failed("the demo's repository cannot be made").caused_by(e))?;
-    console::say(&format!(
+    console::prose(&format!(
         "made a repository with {} ({}, {} that do not build) around a small training loop: {}",
         console::count(world.commits, "commit"),
         console::count(world.merges, "merge"),
         world.unbuildable.len(),
         world.root.display()
     ));
-    console::say(
+    console::prose(
         "at v0.1 it trains; at main its loss goes NaN. Looking for the commit that did it:\n",
     );
     let mut words: Vec<String> = SEARCH.iter().map(|w| (*w).to_owned()).collect();
     if args.jobs > 1 {
-        words.insert(2, format!("--jobs={}", args.jobs));
+        words.splice(2..2, ["--jobs".to_owned(), args.jobs.to_string()]);
     }
     console::say(&format!(
         "$ cd {}\n$ fbisect {}\n",
@@ -66,7 +66,7 @@ pub fn run(args: &DemoArgs) -> Result<u8> {
             shell_words::join(&words)
         ));
     } else {
-        console::say(
+        console::prose(
             "\nthe repository has been removed; `fbisect demo --keep` leaves it, to type the command by hand",
         );
     }

@@ -74,7 +74,7 @@ pub fn status(args: &StatusArgs) -> Result<u8> {
         }
     }
     if state.conclusion.is_some() {
-        console::result(&text::report(&report(&repo, &state)));
+        console::report(&text::report(&report(&repo, &state)));
     } else {
         console::result(&text::status(
             &state,

@@ -4,7 +4,7 @@ use std::error::Error as _;
 use std::fmt::Write as _;
 use std::io::{self, Write as _};
 
-use console::Style;
+use console::{Style, Term};
 
 use crate::error::Error;
 
@@ -92,6 +92,11 @@ pub fn seconds(seconds: f64) -> String {
 
 /// `1 commit`, `1,024 commits`.
 pub fn count(n: usize, noun: &str) -> String {
+    format!("{} {noun}{}", thousands(n), if n == 1 { "" } else { "s" })
+}
+
+/// `1,024`.
+pub fn thousands(n: usize) -> String {
     let digits = n.to_string();
     let mut grouped = String::new();
     for (i, digit) in digits.chars().enumerate() {
@@ -100,7 +105,45 @@ pub fn count(n: usize, noun: &str) -> String {
         }
         grouped.push(digit);
     }
-    format!("{grouped} {noun}{}", if n == 1 { "" } else { "s" })
+    grouped
+}
+
+/// Prints conversation in sentences: on a terminal, wrapped between words.
+pub fn prose(text: &str) {
+    say(&wrap(text, columns(&Term::stderr())));
+}
+
+/// Prints a report: whole where it may be read again from a file; on a terminal, sentences are
+/// wrapped and rows of tables cut, so that columns stay columns. Command lines stay whole, since
+/// they are there to be copied.
+pub fn report(text: &str) {
+    let Some(width) = columns(&Term::stdout()) else {
+        return result(text);
+    };
+    let fitted: Vec<String> = text
+        .lines()
+        .map(|line| {
+            let command = line.starts_with("  git ") || line.starts_with("  fbisect ");
+            match (line.starts_with("  "), command) {
+                (true, true) => line.to_owned(),
+                (true, false) => fit(line, width),
+                (false, _) => wrap(line, Some(width)),
+            }
+        })
+        .collect();
+    result(&fitted.join("\n"));
+}
+
+fn columns(term: &Term) -> Option<usize> {
+    let size = term.is_term().then(|| term.size_checked()).flatten();
+    size.map(|(_, width)| usize::from(width).max(20))
+}
+
+fn wrap(text: &str, width: Option<usize>) -> String {
+    match width {
+        Some(width) => textwrap::fill(text, width),
+        None => text.to_owned(),
+    }
 }
 
 #[cfg(test)]

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use console::Term;
 use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
 
-use super::console::{bad, clean, count, dim, fit, good, say, seconds, warning_line};
+use super::console::{bad, clean, count, dim, fit, good, say, seconds, thousands, warning_line};
 use super::tables::skip_text;
 use crate::journal::State;
 use crate::model::{Ended, Judged, TrialId, TrialSpec};
@@ -62,14 +62,14 @@ pub struct Progress {
     bars: MultiProgress,
     summary: ProgressBar,
     lines: BTreeMap<TrialId, Line>,
-    subjects: BTreeMap<String, String>,
+    fixed: bool,
     interactive: bool,
     total_suspects: usize,
 }
 
 impl Progress {
     /// A reporter for standard error.
-    pub fn new(total_suspects: usize) -> Self {
+    pub fn new(total_suspects: usize, fixed: bool) -> Self {
         let term = Term::stderr();
         // `dumb` cannot move the cursor, whatever it claims to be.
         let interactive = term.is_term() && std::env::var_os("TERM").is_none_or(|t| t != "dumb");
@@ -84,7 +84,7 @@ impl Progress {
             bars,
             summary,
             lines: BTreeMap::new(),
-            subjects: BTreeMap::new(),
+            fixed,
             interactive,
             total_suspects,
         }
@@ -115,11 +115,6 @@ impl Progress {
         } else {
             super::console::warn(text);
         }
-    }
-
-    /// Remembers a commit's subject for the lines about it.
-    pub fn subject(&mut self, commit: &str, subject: &str) {
-        self.subjects.insert(commit.to_owned(), clean(subject));
     }
 
     /// A trial was given a slot.
@@ -169,12 +164,13 @@ impl Progress {
             Outcome::Skip => dim().apply_to("skip".to_owned()),
         };
         let why = match (judged.outcome, &record.signature) {
-            (Outcome::Skip, _) => format!(" ({})", clean(&skip_text(trial, judged.skip.as_ref()))),
-            (Outcome::Bad, Some(signature)) => format!(" ({})", clean(&signature.to_string())),
+            (Outcome::Skip, _) => skip_text(trial, judged.skip.as_ref()),
+            (Outcome::Bad, Some(signature)) => signature.to_string(),
             (Outcome::Good | Outcome::Bad, _) => exit_text(&record.ended),
         };
+        // What matters most stands first: a narrow terminal cuts the end off.
         let mut text = format!(
-            "{:>4} {:<11} {} {verdict}{why} {}",
+            "{:>4} {:<10} {} {verdict} {}",
             format!("#{}", judged.trial),
             purpose(record.spec.purpose, state.plan.fixed),
             record.spec.commit.short(),
@@ -182,6 +178,9 @@ impl Progress {
         );
         if outlook.suspects > 0 {
             let _ = write!(text, "; {} left", count(outlook.suspects, "suspect"));
+        }
+        if !why.is_empty() {
+            let _ = write!(text, "; {}", clean(&why));
         }
         self.line(&text);
     }
@@ -195,14 +194,10 @@ impl Progress {
         for trial in trials {
             self.draw(trial);
         }
-        let mut text = format!("{} finished", count(state.trials.len(), "trial"));
+        let mut text = count(state.trials.len(), "trial");
         if outlook.suspects > 0 {
-            let _ = write!(
-                text,
-                "; {} of {} left",
-                count(outlook.suspects, "suspect"),
-                count(self.total_suspects, "commit")
-            );
+            let left = count(outlook.suspects, "suspect");
+            let _ = write!(text, "; {left} of {}", thousands(self.total_suspects));
         }
         if let Some(left) = time_left(state, outlook) {
             let _ = write!(text, "; about {} to go", seconds(left));
@@ -226,14 +221,12 @@ impl Progress {
         };
         let for_so_long = Duration::from_secs(line.since.elapsed().as_secs());
         let text = format!(
-            "{:>4} {:<9} {} {} {}",
+            "{:>4} {:<10} {} {} {}",
             format!("#{trial}"),
-            line.stage.word(),
-            seconds(for_so_long.as_secs_f64().floor()),
+            purpose(line.spec.purpose, self.fixed),
             line.spec.commit.short(),
-            self.subjects
-                .get(line.spec.commit.as_str())
-                .map_or("", String::as_str),
+            line.stage.word(),
+            seconds(for_so_long.as_secs_f64()),
         );
         line.bar
             .set_message(fit(&text, Self::columns().saturating_sub(1)));
@@ -275,11 +268,11 @@ pub fn purpose(purpose: Purpose, fixed: bool) -> &'static str {
 fn exit_text(ended: &Ended) -> String {
     match ended {
         Ended::Exited { code: 0 } => String::new(),
-        Ended::Signalled { signal } => format!(" (signal {signal})"),
-        Ended::TimedOut { .. } => " (timeout)".to_owned(),
-        Ended::Exited { code } | Ended::SpawnFailed { code, .. } => format!(" (exit {code})"),
-        Ended::PrepareFailed { step, .. } => format!(" ({step} failed)"),
-        Ended::Faulted { .. } => " (fault of the machine)".to_owned(),
-        Ended::Interrupted => " (interrupted)".to_owned(),
+        Ended::Exited { code } | Ended::SpawnFailed { code, .. } => format!("exit {code}"),
+        Ended::Signalled { signal } => format!("signal {signal}"),
+        Ended::TimedOut { .. } => "timeout".to_owned(),
+        Ended::PrepareFailed { step, .. } => format!("{step} failed"),
+        Ended::Faulted { .. } => "fault of the machine".to_owned(),
+        Ended::Interrupted => "interrupted".to_owned(),
     }
 }

@@ -310,16 +310,10 @@ fn commands(out: &mut String, state: &State) {
     } else {
         (any_at(&is_culprit), at(Outcome::Good, &anywhere))
     };
-    out.push_str("\nCommands:\n");
+    out.push_str("\nCommands: the diff, a failing trial again, a passing one\n");
     let _ = writeln!(out, "  git show {}", commit.short());
-    for (trial, what) in [(failing, "a failing trial"), (passing, "a passing trial")] {
-        if let Some(trial) = trial {
-            let _ = writeln!(
-                out,
-                "  fbisect rerun {trial} --session {}   # {what}",
-                state.session
-            );
-        }
+    for trial in [failing, passing].into_iter().flatten() {
+        let _ = writeln!(out, "  fbisect rerun {trial} --session {}", state.session);
     }
 }
 

@@ -79,7 +79,7 @@ pub async fn drive(opened: &mut Opened) -> Result<Closed> {
     let mut signals = Signals::listen()?;
     let (notes, mut inbox) = mpsc::unbounded_channel();
     let mut drive = Drive {
-        progress: Progress::new(opened.history.candidates()),
+        progress: Progress::new(opened.history.candidates(), opened.state.plan.fixed),
         slots,
         flights: BTreeMap::new(),
         tasks: JoinSet::new(),

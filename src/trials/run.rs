@@ -495,7 +495,8 @@ impl Running {
     async fn finish(self, ended: Ended, prepare_seconds: f64, run_seconds: f64) -> Ran {
         let folder = self.folder.clone();
         let failed = ended.clone();
-        let read = spawn_blocking(move || read_output(&failed, &folder)).await;
+        let root = self.root().unwrap_or_default();
+        let read = spawn_blocking(move || read_output(&failed, &folder, &root)).await;
         let (text, signature) = read.unwrap_or_default();
         Ran {
             record: TrialRecord {
@@ -515,8 +516,21 @@ impl Running {
     }
 }
 
-fn read_output(ended: &Ended, folder: &Path) -> (String, Option<crate::model::Signature>) {
-    let read = |name: &str| read_tail_and_head(&folder.join(name), READ_LIMIT);
+fn read_output(
+    ended: &Ended,
+    folder: &Path,
+    root: &Path,
+) -> (String, Option<crate::model::Signature>) {
+    // Where a slot's worktree stands says nothing about the failure.
+    let place = format!("{}/", root.display());
+    let read = |name: &str| {
+        let text = read_tail_and_head(&folder.join(name), READ_LIMIT);
+        if root.as_os_str().is_empty() {
+            text
+        } else {
+            text.replace(&place, "")
+        }
+    };
     match ended {
         Ended::Exited { code: 0 | 125 } | Ended::Interrupted | Ended::Faulted { .. } => {
             (String::new(), None)

@@ -292,3 +292,6 @@ pub(super) fn by_class(
     }
     model::Conclusion::Found { commit, doubts }
 }
+
+#[cfg(test)]
+mod tests;

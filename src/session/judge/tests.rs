@@ -61,12 +61,12 @@ fn opened(plan: Plan) -> State {
     .unwrap()
 }
 
-fn failure(class: SignatureClass, exception: &str) -> Option<Signature> {
-    Some(Signature {
+fn failure(class: SignatureClass, exception: &str) -> Signature {
+    Signature {
         class,
         exception: Some(exception.to_owned()),
         frame: None,
-    })
+    }
 }
 
 fn finish(
@@ -74,7 +74,7 @@ fn finish(
     trial: u32,
     (commit, index, purpose): (CommitId, u32, Purpose),
     code: i32,
-    signature: Option<Signature>,
+    signature: impl Into<Option<Signature>>,
 ) {
     let spec = TrialSpec {
         trial: TrialId(trial),
@@ -94,7 +94,7 @@ fn finish(
     let record = TrialRecord {
         spec,
         ended: Ended::Exited { code },
-        signature,
+        signature: signature.into(),
         patched: None,
         swept: 0,
         prepare_seconds: 1.0,
@@ -158,7 +158,7 @@ fn a_failure_waits_until_the_bad_end_has_shown_its_own() {
     );
     assert_eq!(next(&state), Some(3));
     judge(&mut state, 3, Outcome::Bad, None);
-    assert_eq!(state.reference().and_then(|r| r.signature), nan);
+    assert_eq!(state.reference().and_then(|r| r.signature), Some(nan));
     assert_eq!(next(&state), Some(1));
 }
 

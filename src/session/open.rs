@@ -102,9 +102,7 @@ pub fn open(repo: Repo, request: Request) -> Result<Opened> {
             watched,
             candidates: history.candidates(),
         };
-        journal
-            .append(std::slice::from_ref(&event), Sync::Yes)
-            .map_err(unusable)?;
+        journal.begin(&files, &event).map_err(unusable)?;
         let state = State::open(&event).map_err(|e| Error::failed(e.to_string()))?;
         Ok((state, rules(&repo, &plan, named.argv, pins, &files)))
     })();
@@ -249,6 +247,9 @@ fn unusable(e: StoreError) -> Error {
     let hint = match &e {
         StoreError::Locked { session, .. } => {
             format!("`fbisect status --follow {session}` shows what it does")
+        }
+        StoreError::Version { .. } => {
+            "go on with that version of fbisect, or start a new search".to_owned()
         }
         StoreError::Line { .. } | StoreError::Empty { .. } => {
             "the journal is damaged: start a new search, or cut it before that line".to_owned()

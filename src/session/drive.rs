@@ -75,7 +75,8 @@ struct Drive<'a> {
 /// When the journal cannot be written, the good end cannot run the command, or the command's
 /// Python would test the user's checkout. What ran is stopped and nothing is left behind then too.
 pub async fn drive(opened: &mut Opened) -> Result<Closed> {
-    let (slots, warning) = slots::make(opened.state.plan.jobs)?;
+    let slots = std::mem::take(&mut opened.slots);
+    let warning = opened.slots_warning.take();
     let mut signals = Signals::listen()?;
     let (notes, mut inbox) = mpsc::unbounded_channel();
     let mut drive = Drive {

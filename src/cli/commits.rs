@@ -45,8 +45,9 @@ pub fn run(args: CommitsArgs) -> Result<u8> {
 ///
 /// # Errors
 /// When the session cannot go on.
-pub fn hunt(mut opened: Opened, json: bool) -> Result<u8> {
+pub(super) fn hunt(mut opened: Opened, json: bool) -> Result<u8> {
     crate::executors::prepare_process();
+    crate::executors::mark_helpers(&opened.state.session.0);
     let closed = if opened.state.conclusion.is_some() {
         Closed::Concluded
     } else {

@@ -11,7 +11,7 @@ use crate::model::{AttemptId, TrialId, TrialSpec};
 use crate::reports::console;
 use crate::session;
 use crate::trials::rerun::{Rerun, rerun};
-use crate::trials::workspace::{PinSnapshot, files_named_by};
+use crate::trials::workspace::PinSnapshot;
 
 /// Runs the subcommand.
 ///
@@ -31,13 +31,10 @@ pub fn run(args: &RerunArgs) -> Result<u8> {
         .hint("`fbisect log` lists them"));
     };
     let plan = &state.plan;
-    let cwd = repo.root().join(&plan.command.prefix);
-    let named = files_named_by(&plan.command.argv, &cwd, repo.root(), &plan.pins.links)
-        .map_err(|e| Error::usage(e.to_string()))?;
     let pins = PinSnapshot::open(&files.pins(), &plan.pins.files).map_err(|e| {
         Error::failed("the session's copies of pinned files cannot be read").caused_by(e)
     })?;
-    let mut rules = session::rules(&repo, plan, named.argv, pins, &files);
+    let mut rules = session::rules(&repo, plan, state.argv.clone(), pins, &files);
     // Worktrees and marks of its own: the session itself may be running.
     let name = format!("{}-rerun-{}", state.session, std::process::id());
     rules.session.clone_from(&name);

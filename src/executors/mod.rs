@@ -23,6 +23,7 @@ pub use crate::model::ProcessIdentity;
 pub use leftovers::end_leftovers;
 pub use local::run;
 pub use process_tree::prepare_process;
+pub(crate) use process_tree::{mark_helpers, signal_helpers};
 
 /// The environment variable that carries [`ProcessSpec::mark`] into every process of a trial.
 pub const MARK_VARIABLE: &str = "FBISECT_MARK";

@@ -42,6 +42,34 @@ pub fn prepare_process() {
     });
 }
 
+/// Marks every child that is started in another way than by [`run`](super::run) (git, and the
+/// filters and downloads that it starts) as one of `session`: should this program be killed, they
+/// go on working in a worktree that [`end_leftovers`](super::end_leftovers) must clear.
+///
+/// Call it before any other thread is started.
+pub(crate) fn mark_helpers(session: &str) {
+    // SAFETY: the program has a single thread yet, so nobody reads the environment meanwhile.
+    unsafe { std::env::set_var(super::MARK_VARIABLE, format!("{session}/helper")) };
+}
+
+/// Signals the children that were started in another way than by [`run`](super::run), with their
+/// descendants: an order to stop that came to this program alone must reach them too.
+pub(crate) fn signal_helpers(signal: Signal) {
+    let live = live();
+    let own_group = getpgrp().as_raw();
+    let mut helpers = Vec::new();
+    for pid in proc_table::children(own_pid()) {
+        // Between its start and its first instruction a command may still be in our group.
+        let is_command = live.values().any(|entry| entry.leader == pid);
+        if !is_command && proc_table::look(pid).is_some_and(|p| p.group == own_group) {
+            collect(pid, &mut helpers);
+        }
+    }
+    for helper in helpers {
+        send(helper.pid, helper.start, signal);
+    }
+}
+
 /// A process that was alive at the last look.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Member {

@@ -38,6 +38,8 @@ pub enum Event {
         fbisect: String,
         /// The request, resolved.
         plan: Box<Plan>,
+        /// The command's words as they must read in a worktree.
+        argv: Vec<String>,
         /// The files that the command names.
         watched: Vec<WatchedFile>,
         /// Candidates between the ends.

@@ -52,6 +52,11 @@ impl SessionFiles {
         self.folder().join("events.jsonl")
     }
 
+    /// The journal before its first event is whole.
+    pub fn unbegun_journal(&self) -> PathBuf {
+        self.folder().join("events.jsonl.new")
+    }
+
     /// The file whose lock says that a process works on the session.
     pub fn lock(&self) -> PathBuf {
         self.folder().join("lock")

@@ -11,4 +11,4 @@ pub mod store;
 pub use event::{Event, WatchedFile};
 pub use files::{SessionFiles, sessions};
 pub use state::{State, Trial};
-pub use store::{Journal, StoreError, Sync, in_use, read};
+pub use store::{Held, Journal, StoreError, Sync, hold, in_use, read};

@@ -36,6 +36,8 @@ pub struct State {
     pub opened_at: String,
     /// The request.
     pub plan: Plan,
+    /// The command's words as they must read in a worktree.
+    pub argv: Vec<String>,
     /// The files that the command names.
     pub watched: Vec<WatchedFile>,
     /// Candidates between the ends.
@@ -75,6 +77,7 @@ impl State {
             at,
             fbisect,
             plan,
+            argv,
             watched,
             candidates,
         } = first
@@ -91,6 +94,7 @@ impl State {
             session: session.clone(),
             opened_at: at.clone(),
             plan: (**plan).clone(),
+            argv: argv.clone(),
             watched: watched.clone(),
             candidates: *candidates,
             trials: BTreeMap::new(),

@@ -14,7 +14,7 @@ use super::judge::{self, Reading};
 use super::open::Opened;
 use super::slots;
 use crate::error::{Error, Result};
-use crate::executors::Stop;
+use crate::executors::{self, Stop};
 use crate::journal::{Event, StoreError, Sync};
 use crate::model::{Classified, Conclusion, Ended, PrepareStep, TrialId, TrialRecord, TrialSpec};
 use crate::reports::progress::{Outlook, Progress, Stage};
@@ -75,7 +75,8 @@ struct Drive<'a> {
 /// When the journal cannot be written, the good end cannot run the command, or the command's
 /// Python would test the user's checkout. What ran is stopped and nothing is left behind then too.
 pub async fn drive(opened: &mut Opened) -> Result<Closed> {
-    let (slots, warning) = slots::make(opened.state.plan.jobs)?;
+    let slots = std::mem::take(&mut opened.slots);
+    let warning = opened.slots_warning.take();
     let mut signals = Signals::listen()?;
     let (notes, mut inbox) = mpsc::unbounded_channel();
     let mut drive = Drive {
@@ -161,10 +162,12 @@ impl Drive<'_> {
     fn interrupt(&mut self, hard: bool) {
         if hard {
             self.progress.line("stopping at once");
+            executors::signal_helpers(nix::sys::signal::Signal::SIGKILL);
             self.end(Ending::Interrupted, Stop::Now);
         } else {
             self.progress
                 .line("stopping: ending what runs (once more to end it at once)");
+            executors::signal_helpers(nix::sys::signal::Signal::SIGTERM);
             self.end(Ending::Interrupted, Stop::Gently);
         }
     }
@@ -407,8 +410,14 @@ impl Drive<'_> {
             return;
         }
         // After an answer or an interruption a stopped run says nothing, but one that came to
-        // its own end in time is a finished trial like any other.
-        if record.ended == Ended::Interrupted {
+        // its own end in time is a finished trial like any other. A preparation that failed is
+        // not: Ctrl-C reaches git too.
+        let unprepared = matches!(
+            record.ended,
+            Ended::PrepareFailed { .. } | Ended::Faulted { .. }
+        );
+        let broken_off = self.ending == Some(Ending::Interrupted) && unprepared;
+        if record.ended == Ended::Interrupted || broken_off {
             self.drop_trial(trial, "stopped", false);
             return;
         }

@@ -9,19 +9,22 @@ use jiff::Timestamp;
 use sha2::{Digest as _, Sha256};
 use similar::TextDiff;
 
+use super::slots;
 use crate::axes::commits::{self, History, HistoryError, Repo, Resolved};
 use crate::error::{Error, Exit, Result};
 use crate::executors;
-use crate::journal::{Event, Journal, SessionFiles, State, StoreError, Sync, WatchedFile};
+use crate::journal::{self, Event, Journal, SessionFiles, State, StoreError, Sync, WatchedFile};
 use crate::model::{Plan, SessionId, hex};
 use crate::search::bisect::{Bisect, Ends, Policy};
-use crate::trials::run::TrialRules;
+use crate::trials::run::{Slot, TrialRules};
 use crate::trials::workspace::{
-    self, NamedFiles, PinSnapshot, WorkspaceRules, check_links, check_patch, files_named_by,
+    self, PinSnapshot, WorkspaceRules, check_links, check_patch, files_named_by,
 };
 
 /// How long processes that a killed session left get between TERM and KILL.
 const LEFTOVER_GRACE: Duration = Duration::from_secs(5);
+/// Bytes of the largest file outside the tree that is taken for a script.
+const MAX_SCRIPT: u64 = 1 << 20;
 /// Lines of a changed file's difference that a refusal shows.
 const SHOWN_DIFF: usize = 30;
 
@@ -42,6 +45,10 @@ pub struct Opened {
     pub files: SessionFiles,
     /// What every trial has in common.
     pub rules: Arc<TrialRules>,
+    /// Where trials run; none in a session that is over.
+    pub slots: Vec<Option<Slot>>,
+    /// Why the visible GPUs are not divided among the slots.
+    pub slots_warning: Option<String>,
 }
 
 /// What a new session is made of: a plan whose files have not been looked at yet.
@@ -70,6 +77,8 @@ pub fn open(repo: Repo, request: Request) -> Result<Opened> {
     check_links(repo.root(), &plan.pins.links).map_err(|e| Error::usage(e.to_string()))?;
     let named = files_named_by(&plan.command.argv, &cwd, repo.root(), &plan.pins.links)
         .map_err(|e| Error::usage(e.to_string()))?;
+    let (slots, slots_warning) = slots::make(plan.jobs)?;
+    clear_abandoned(&repo);
     let session = session_id(repo.root());
     let files = SessionFiles::new(repo.root(), session.clone());
     let mut journal = Journal::create(&files).map_err(|e| {
@@ -78,7 +87,6 @@ pub fn open(repo: Repo, request: Request) -> Result<Opened> {
             .hint("fbisect keeps its journal in .fbisect at the top of the checkout, which must be writable")
     })?;
     let opened = (|| {
-        let watched = watch(&files, &plan, &named, &cwd)?;
         if !unpinned {
             for pin in &named.pins {
                 if !plan.pins.files.contains(pin) {
@@ -86,6 +94,7 @@ pub fn open(repo: Repo, request: Request) -> Result<Opened> {
                 }
             }
         }
+        let watched = watch(&files, &plan, &named.argv)?;
         let pins = PinSnapshot::take(repo.root(), &plan.pins.files, &files.pins())
             .map_err(|e| Error::usage(e.to_string()))?;
         if let Some(patch) = &plan.patch {
@@ -99,12 +108,11 @@ pub fn open(repo: Repo, request: Request) -> Result<Opened> {
             at: now(),
             fbisect: env!("CARGO_PKG_VERSION").to_owned(),
             plan: Box::new(plan.clone()),
+            argv: named.argv.clone(),
             watched,
             candidates: history.candidates(),
         };
-        journal
-            .append(std::slice::from_ref(&event), Sync::Yes)
-            .map_err(unusable)?;
+        journal.begin(&files, &event).map_err(unusable)?;
         let state = State::open(&event).map_err(|e| Error::failed(e.to_string()))?;
         Ok((state, rules(&repo, &plan, named.argv, pins, &files)))
     })();
@@ -117,6 +125,8 @@ pub fn open(repo: Repo, request: Request) -> Result<Opened> {
             journal,
             state,
             files,
+            slots,
+            slots_warning,
         }),
         Err(e) => {
             // A session that never began is no session.
@@ -126,8 +136,8 @@ pub fn open(repo: Repo, request: Request) -> Result<Opened> {
     }
 }
 
-/// Takes a session up again: ends what a killed process left, folds the journal, and refuses when
-/// the world that it was opened in has changed.
+/// Takes a session up again: folds the journal, ends what a killed process left, and refuses when
+/// the world that it was opened in has changed and there is more to do.
 ///
 /// # Errors
 /// When the session is in use, cannot be read, or (without `as_recorded`) when a revision or a
@@ -136,19 +146,24 @@ pub fn reopen(repo: Repo, session: SessionId, as_recorded: bool) -> Result<Opene
     let files = SessionFiles::new(repo.root(), session);
     let (mut journal, state) = Journal::resume(&files).map_err(unusable)?;
     let plan = state.plan.clone();
-    if !as_recorded {
-        refuse_changes(&repo, &state, &files)?;
+    // First of all: a refusal must not leave them on the user's GPUs.
+    end_processes(&state);
+    remove_worktrees(&repo, &state)?;
+    let is_over = state.conclusion.is_some();
+    if !is_over {
+        refuse_changes(&repo, &state, &files, as_recorded)?;
     }
-    clear_leftovers(&repo, &state)?;
     let history = load(&repo, &plan)?;
-    let cwd = repo.root().join(&plan.command.prefix);
-    let named = files_named_by(&plan.command.argv, &cwd, repo.root(), &plan.pins.links)
-        .map_err(|e| Error::usage(e.to_string()))?;
     let pins = PinSnapshot::open(&files.pins(), &plan.pins.files).map_err(|e| {
         Error::failed("the session's copies of pinned files cannot be read").caused_by(e)
     })?;
+    let (slots, slots_warning) = if is_over {
+        (Vec::new(), None)
+    } else {
+        slots::make(plan.jobs)?
+    };
     let mut state = state;
-    if state.conclusion.is_none() {
+    if !is_over {
         let event = Event::Resumed { at: now() };
         journal
             .append(std::slice::from_ref(&event), Sync::Yes)
@@ -159,12 +174,14 @@ pub fn reopen(repo: Repo, session: SessionId, as_recorded: bool) -> Result<Opene
     }
     Ok(Opened {
         search: search(&history, &plan),
-        rules: Arc::new(rules(&repo, &plan, named.argv, pins, &files)),
+        rules: Arc::new(rules(&repo, &plan, state.argv.clone(), pins, &files)),
         repo,
         history,
         journal,
         state,
         files,
+        slots,
+        slots_warning,
     })
 }
 
@@ -250,6 +267,9 @@ fn unusable(e: StoreError) -> Error {
         StoreError::Locked { session, .. } => {
             format!("`fbisect status --follow {session}` shows what it does")
         }
+        StoreError::Version { .. } => {
+            "go on with that version of fbisect, or start a new search".to_owned()
+        }
         StoreError::Line { .. } | StoreError::Empty { .. } => {
             "the journal is damaged: start a new search, or cut it before that line".to_owned()
         }
@@ -281,32 +301,27 @@ fn session_id(root: &Path) -> SessionId {
     SessionId(format!("{stamp}-{tail}"))
 }
 
-/// Remembers the files that the command names, pinned or not, in or outside the tree: a resume
-/// must run the same repro.
-fn watch(
-    files: &SessionFiles,
-    plan: &Plan,
-    named: &NamedFiles,
-    cwd: &Path,
-) -> Result<Vec<WatchedFile>> {
+/// Remembers the files that make the repro what it is: those that are pinned, and scripts outside
+/// the tree that the command's words (as [`files_named_by`] wrote them) name. A resume must run the
+/// same repro.
+fn watch(files: &SessionFiles, plan: &Plan, argv: &[String]) -> Result<Vec<WatchedFile>> {
     let root = plan.repository.as_path();
-    let pinned = plan
-        .pins
-        .files
+    let mut found: Vec<(PathBuf, Vec<u8>)> = Vec::new();
+    for path in plan.pins.files.iter().map(|pin| root.join(pin)) {
+        let content = fs::read(&path)
+            .map_err(|e| Error::usage(format!("{} cannot be read", path.display())).caused_by(e))?;
+        found.push((path, content));
+    }
+    let outside = argv
         .iter()
-        .chain(&named.pins)
-        .map(|pin| root.join(pin));
-    let outside = plan.command.argv.iter().map(|word| cwd.join(word));
-    // A bare program word is looked up on PATH; only a path names a file of the user's.
-    let outside = outside.filter(|path| path.is_file() && !path.starts_with(root));
-    let outside = outside.filter(|_| plan.command.argv.iter().any(|word| word.contains('/')));
+        .map(PathBuf::from)
+        .filter(|path| path.is_absolute() && !path.starts_with(root));
+    found.extend(outside.filter_map(|path| Some((path.clone(), script(&path)?))));
     let mut watched: Vec<WatchedFile> = Vec::new();
-    for path in pinned.chain(outside) {
+    for (path, content) in found {
         if watched.iter().any(|w| w.path == path) {
             continue;
         }
-        let content = fs::read(&path)
-            .map_err(|e| Error::usage(format!("{} cannot be read", path.display())).caused_by(e))?;
         let sha256 = digest(&content);
         let copy = Path::new("named").join(&sha256);
         let target = files.folder().join(&copy);
@@ -318,17 +333,33 @@ fn watch(
     Ok(watched)
 }
 
+/// A file's content, if it is a script: interpreters, programs and data are another matter.
+fn script(path: &Path) -> Option<Vec<u8>> {
+    let meta = fs::metadata(path).ok()?;
+    if !meta.is_file() || meta.len() > MAX_SCRIPT {
+        return None;
+    }
+    fs::read(path).ok().filter(|content| !content.contains(&0))
+}
+
 fn digest(content: &[u8]) -> String {
     hex(&Sha256::digest(content))
 }
 
-fn refuse_changes(repo: &Repo, state: &State, files: &SessionFiles) -> Result<()> {
+fn refuse_changes(
+    repo: &Repo,
+    state: &State,
+    files: &SessionFiles,
+    as_recorded: bool,
+) -> Result<()> {
     let plan = &state.plan;
     let recorded = Resolved {
         good: plan.good.clone(),
         bad: plan.bad.clone(),
     };
     let mut changes = Vec::new();
+    // Trials run what lies outside the checkout where it lies: these cannot go on as recorded.
+    let mut outside = Vec::new();
     let then = plan.good.iter().chain(std::iter::once(&plan.bad));
     for ((name, commit), (_, today)) in then.zip(commits::revisions_now(repo, &recorded)) {
         match today {
@@ -342,18 +373,37 @@ fn refuse_changes(repo: &Repo, state: &State, files: &SessionFiles) -> Result<()
         }
     }
     for file in &state.watched {
-        let before = fs::read(files.folder().join(&file.copy)).unwrap_or_default();
-        match fs::read(&file.path) {
-            Ok(now) if digest(&now) == file.sha256 => {}
-            Ok(now) => changes.push(format!(
-                "{} has changed:\n{}",
-                file.path.display(),
-                difference(&before, &now)
-            )),
-            Err(e) => changes.push(format!("{} cannot be read: {e}", file.path.display())),
+        let copy = files.folder().join(&file.copy);
+        let change = match fs::read(&file.path) {
+            Ok(now) if digest(&now) == file.sha256 => continue,
+            Ok(now) => {
+                let before = fs::read(&copy).unwrap_or_default();
+                format!(
+                    "{} has changed:\n{}",
+                    file.path.display(),
+                    difference(&before, &now)
+                )
+            }
+            Err(e) => format!("{} cannot be read: {e}", file.path.display()),
+        };
+        if !file.path.starts_with(&plan.repository) {
+            outside.push((change.clone(), copy, &file.path));
         }
+        changes.push(change);
     }
-    if changes.is_empty() {
+    if as_recorded && !outside.is_empty() {
+        let told: Vec<_> = outside.iter().map(|(change, ..)| change.as_str()).collect();
+        let error = Error::usage(format!(
+            "since session {} was opened:\n  {}\n  Outside the checkout nothing is pinned, so trials would run it as it is today",
+            state.session,
+            told.join("\n  ")
+        ));
+        return Err(outside.iter().fold(error, |error, (_, copy, path)| {
+            let words = ["cp", &copy.to_string_lossy(), &path.to_string_lossy()].map(str::to_owned);
+            error.hint(format!("put it back: {}", shell_words::join(words)))
+        }));
+    }
+    if changes.is_empty() || as_recorded {
         return Ok(());
     }
     Err(Error::usage(format!(
@@ -383,21 +433,47 @@ fn difference(before: &[u8], now: &[u8]) -> String {
     lines.join("\n")
 }
 
-/// Ends the processes and removes the worktrees that a killed process left.
-fn clear_leftovers(repo: &Repo, state: &State) -> Result<()> {
+/// Clears what killed sessions of this checkout left that nobody has resumed: a new search should
+/// neither share the GPUs with their trials nor find the disk full of their worktrees. They can be
+/// resumed all the same. What cannot be read or cleared is left to their own resume, which says why.
+fn clear_abandoned(repo: &Repo) {
+    for session in journal::sessions(repo.root()).unwrap_or_default() {
+        let files = SessionFiles::new(repo.root(), session);
+        // The result is written last, after everything has been removed.
+        if files.result().exists() || journal::in_use(&files) {
+            continue;
+        }
+        if let Ok(Some(_held)) = journal::hold(&files)
+            && let Ok(state) = journal::read(&files.journal())
+        {
+            // Asking the process table for each of many old sessions would be slow.
+            if !state.running.is_empty() {
+                end_processes(&state);
+            }
+            let _ = remove_worktrees(repo, &state);
+        }
+    }
+}
+
+/// Ends the processes that a killed session left.
+fn end_processes(state: &State) {
     let recorded: Vec<_> = state
         .running
         .values()
         .flat_map(|t| t.processes.clone())
         .collect();
     executors::end_leftovers(&format!("{}/", state.session), &recorded, LEFTOVER_GRACE);
+}
+
+/// Removes the worktrees that a killed session left, once no process of it runs any more.
+fn remove_worktrees(repo: &Repo, state: &State) -> Result<()> {
     workspace::remove_leftovers(
         repo.common_dir(),
         &state.plan.workspace_dir,
         &state.session.0,
     )
-    .map_err(|e| Error::failed("what the killed session left cannot be removed").caused_by(e))?;
-    Ok(())
+    .map(drop)
+    .map_err(|e| Error::failed("what the killed session left cannot be removed").caused_by(e))
 }
 
 /// Paths as they stand in a plan: relative to the checkout's top, whatever they were typed from.

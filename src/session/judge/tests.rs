@@ -55,6 +55,7 @@ fn opened(plan: Plan) -> State {
         at: "2026-01-02T03:04:05Z".into(),
         fbisect: "0".into(),
         plan: Box::new(plan),
+        argv: Vec::new(),
         watched: Vec::new(),
         candidates: 4,
     })

@@ -297,8 +297,9 @@ fn session_id(root: &Path) -> SessionId {
         std::process::id(),
         root.display()
     ));
-    let tail = format!("{:02x}{:02x}", digest[0], digest[1]);
-    SessionId(format!("{stamp}-{tail}"))
+    // The milliseconds come first, so that two sessions of one second sort by time too.
+    let millisecond = now.subsec_millisecond();
+    SessionId(format!("{stamp}-{millisecond:03}{:x}", digest[0] & 15))
 }
 
 /// Remembers the files that make the repro what it is: those that are pinned, and scripts outside

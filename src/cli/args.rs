@@ -14,12 +14,7 @@ use crate::model::{Clean, OnTimeout};
 /// checkout, and names the first commit that flips it from good to bad. Your checkout, index,
 /// branches and stash are not touched.
 #[derive(Debug, Parser)]
-#[command(
-    name = "fbisect",
-    version,
-    propagate_version = true,
-    max_term_width = 100
-)]
+#[command(name = "fbisect", version, max_term_width = 100)]
 #[command(after_help = "Try it: `fbisect demo` makes a throw-away repository and finds its bug.")]
 pub struct Cli {
     /// What to do.
@@ -31,24 +26,35 @@ pub struct Cli {
 #[derive(Debug, Subcommand)]
 pub enum Sub {
     /// Find the first bad commit between a good and a bad one
+    ///
+    /// Tests both ends, halves the history between them (merges included) with as few trials as
+    /// it can, tests the culprit and its parents again in fresh worktrees, and reports.
     Commits(Box<CommitsArgs>),
     /// Go on with a session that was interrupted or killed
+    ///
+    /// No finished trial runs again. Refuses when a revision or a file that the command names has
+    /// changed since the session was opened, and says what changed.
     Resume(ResumeArgs),
     /// Show how far a session is
     Status(StatusArgs),
     /// List a session's trials, or print them for `git bisect replay`
     Log(LogArgs),
     /// Run one trial again: same commit, same seed, output on the terminal
+    ///
+    /// Ends with the repro's own exit status. The session is not changed.
     Rerun(RerunArgs),
     /// Make a throw-away repository with a planted bug and find it
+    ///
+    /// A small training loop in plain Python, 150 commits and more, from one of which the loss
+    /// goes NaN. Needs git and python3.
     Demo(DemoArgs),
 }
 
 const COMMITS_USAGE: &str = "fbisect commits GOOD..BAD [OPTIONS] -- COMMAND...";
 
 const COMMITS_AFTER: &str = "\
-Exit status of COMMAND, as in `git bisect run`: 0 good, 125 cannot be tested, else bad.
-Ends: 0 found, 3 bad end passed, 4 good end failed, 5 no culprit, 6 nothing between.";
+COMMAND ends, as for `git bisect run`, with 0: good, 125: untestable, else: bad.
+Exits 0: found, 3: bad end passed, 4: good end failed, 5: no culprit, 6: empty.";
 
 const COMMITS_AFTER_LONG: &str = "\
 What COMMAND gets:
@@ -71,20 +77,17 @@ How fbisect ends:
 
 Defaults for most options can stand in a file fbisect.toml at the top of the checkout.";
 
-/// Find the first bad commit between a good and a bad one
-///
-/// Tests both ends, halves the history between them (merges included) with as few trials as it
-/// can, tests the culprit and its parents again in fresh worktrees, and reports.
+/// What `fbisect commits` takes.
 #[derive(Debug, Args)]
 #[command(override_usage = COMMITS_USAGE, after_help = COMMITS_AFTER, after_long_help = COMMITS_AFTER_LONG)]
 pub struct CommitsArgs {
     /// The commits to search: the good (old) end, two dots, the bad (new) end
     ///
     /// An empty side means HEAD. Revisions as git knows them: hashes, branches, tags, HEAD~50.
-    #[arg(value_name = "GOOD..BAD")]
+    #[arg(value_name = "GOOD..BAD", hide_short_help = true)]
     pub range: Option<String>,
 
-    /// A good commit (may be given several times)
+    /// A good commit (may be repeated)
     #[arg(
         long,
         value_name = "REV",
@@ -100,10 +103,12 @@ pub struct CommitsArgs {
         allow_hyphen_values = true
     )]
     pub bad: Option<String>,
-    /// Follow only first parents: name the merge that brought it in
+    /// Follow only first parents: name the guilty merge
     #[arg(long, help_heading = "History")]
     pub first_parent: bool,
-    /// Only commits that touch PATH (a file or folder; may be repeated)
+    /// Only commits that touch PATH (may be repeated)
+    ///
+    /// A file or a folder, relative to where you stand.
     #[arg(long, value_name = "PATH", help_heading = "History")]
     pub path: Vec<PathBuf>,
     /// Find the fix: the old end is bad, the new one good
@@ -112,23 +117,28 @@ pub struct CommitsArgs {
     #[arg(long, help_heading = "History")]
     pub fixed: bool,
 
-    /// Build each checkout with a shell command; failure means untestable
+    /// Build each checkout (shell); failure: untestable
     ///
     /// Runs once per checkout, not once per trial.
     #[arg(long, value_name = "CMD", help_heading = "Checkouts")]
     pub build: Option<String>,
-    /// Install what a commit needs, before the build (a shell command)
+    /// Install what a commit needs, before the build (shell)
     #[arg(long, value_name = "CMD", help_heading = "Checkouts")]
     pub setup: Option<String>,
     /// Run --setup again only when these files differ
     ///
     /// Without it, --setup runs at every checkout.
-    #[arg(long, value_name = "FILE", num_args = 1.., help_heading = "Checkouts")]
+    #[arg(long, value_name = "FILE", num_args = 1.., help_heading = "Checkouts", hide_short_help = true)]
     pub setup_key: Vec<PathBuf>,
     /// Lay a patch on every commit where it applies and is not there yet
-    #[arg(long, value_name = "PATCH", help_heading = "Checkouts")]
+    #[arg(
+        long,
+        value_name = "PATCH",
+        help_heading = "Checkouts",
+        hide_short_help = true
+    )]
     pub apply: Option<PathBuf>,
-    /// Keep FILE as it is today at every commit (may be repeated)
+    /// Keep FILE as it is today (may be repeated)
     ///
     /// Files that COMMAND names are pinned by themselves.
     #[arg(long, value_name = "FILE", help_heading = "Checkouts")]
@@ -136,7 +146,9 @@ pub struct CommitsArgs {
     /// Leave each commit its own version of the files that COMMAND names
     #[arg(long, help_heading = "Checkouts", hide_short_help = true)]
     pub unpinned: bool,
-    /// Show an untracked PATH (data, weights) in each worktree, as a link
+    /// Show untracked PATH (data, weights) in each worktree
+    ///
+    /// As a link, where the worktree has nothing.
     #[arg(long, value_name = "PATH", help_heading = "Checkouts")]
     pub link: Vec<PathBuf>,
     /// What to remove between commits [default: untracked]
@@ -171,10 +183,12 @@ pub struct CommitsArgs {
     #[arg(long, help_heading = "Checkouts", hide_short_help = true)]
     pub allow_editable: bool,
 
-    /// Trials at a time, each in a worktree and on GPUs of its own [default: 1]
+    /// Trials at a time, each on GPUs of its own [default: 1]
     #[arg(short, long, value_name = "N", help_heading = "Trials", value_parser = clap::value_parser!(u16).range(1..=1024))]
     pub jobs: Option<u16>,
-    /// Stop a run after this long (90s, 10m, 1h30m; a bare number is seconds)
+    /// Stop a run after this long (90s, 10m, 1h30m)
+    ///
+    /// A bare number is seconds.
     #[arg(long, value_name = "TIME", value_parser = duration, help_heading = "Trials")]
     pub timeout: Option<Duration>,
     /// What a timeout means: bad (a hang) or skip [default: bad]
@@ -189,7 +203,7 @@ pub struct CommitsArgs {
     /// Time between TERM and KILL when a run is stopped [default: 10s]
     #[arg(long, value_name = "TIME", value_parser = duration, help_heading = "Trials", hide_short_help = true)]
     pub grace: Option<Duration>,
-    /// Every failure counts, also one that differs from the bad end's
+    /// Count failures that differ from the bad end's too
     #[arg(long, help_heading = "Trials")]
     pub any_failure: bool,
     /// Compile caches of a trial: cold (empty ones) or own (yours) [default: cold]
@@ -213,31 +227,30 @@ pub struct CommitsArgs {
     )]
     pub seed: Option<u64>,
 
-    /// The repro never flakes: no confirmation, ceil(log2 N) + 2 trials
+    /// The repro never flakes: test nothing twice
+    ///
+    /// ceil(log2 N) + 2 trials, no confirmation.
     #[arg(long, help_heading = "Search")]
     pub deterministic: bool,
     /// Stop without an answer after N trials
     #[arg(long, value_name = "N", help_heading = "Search", value_parser = clap::value_parser!(u32).range(1..))]
     pub max_trials: Option<u32>,
     /// Stop without an answer after this long
-    #[arg(long, value_name = "TIME", value_parser = duration, help_heading = "Search")]
+    #[arg(long, value_name = "TIME", value_parser = duration, help_heading = "Search", hide_short_help = true)]
     pub max_time: Option<Duration>,
     /// Print one JSON document on standard output
     #[arg(long, help_heading = "Search")]
     pub json: bool,
 
     /// The repro and its arguments
-    #[arg(last = true, value_name = "COMMAND")]
+    #[arg(last = true, value_name = "COMMAND", hide_short_help = true)]
     pub command: Vec<String>,
     /// Whether COMMAND came from `fbisect.toml`, so that its paths are relative to the top.
     #[arg(skip)]
     pub command_from_file: bool,
 }
 
-/// Go on with a session that was interrupted or killed
-///
-/// No finished trial runs again. Refuses when a revision or a file that the command names has
-/// changed since the session was opened, and says what changed.
+/// What `fbisect resume` takes.
 #[derive(Debug, Args)]
 pub struct ResumeArgs {
     /// The session [default: the newest]
@@ -250,7 +263,7 @@ pub struct ResumeArgs {
     pub json: bool,
 }
 
-/// Show how far a session is
+/// What `fbisect status` takes.
 #[derive(Debug, Args)]
 pub struct StatusArgs {
     /// The session [default: the newest]
@@ -260,7 +273,7 @@ pub struct StatusArgs {
     pub follow: bool,
 }
 
-/// List a session's trials, or print them for `git bisect replay`
+/// What `fbisect log` takes.
 #[derive(Debug, Args)]
 pub struct LogArgs {
     /// The session [default: the newest]
@@ -270,9 +283,7 @@ pub struct LogArgs {
     pub git: bool,
 }
 
-/// Run one trial again: same commit, same seed, output on the terminal
-///
-/// Ends with the repro's own exit status. The session is not changed.
+/// What `fbisect rerun` takes.
 #[derive(Debug, Args)]
 pub struct RerunArgs {
     /// The trial's number, as the report and `fbisect log` show it

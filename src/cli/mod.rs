@@ -14,8 +14,9 @@ pub mod resume;
 
 use std::process::ExitCode;
 
-use clap::Parser as _;
+use clap::{CommandFactory as _, FromArgMatches as _};
 
+use crate::axes::commits::HistoryError;
 use crate::error::{Error, Exit, Result};
 use crate::reports::console;
 use args::{Cli, Sub};
@@ -31,9 +32,13 @@ pub fn main() -> ExitCode {
         console::result(&crate::executors::devices::answer_probe());
         return ExitCode::SUCCESS;
     }
-    let cli = match Cli::try_parse() {
+    let cli = match parse() {
         Ok(cli) => cli,
         Err(e) => {
+            if let Some(error) = range_like_an_option(&e) {
+                console::error(&error);
+                return ExitCode::from(error.exit as u8);
+            }
             // Help and version are results; anything else is a usage error, which is 2 there too.
             let _ = e.print();
             return ExitCode::from(u8::try_from(e.exit_code()).unwrap_or(Exit::Usage as u8));
@@ -54,6 +59,33 @@ pub fn main() -> ExitCode {
             ExitCode::from(error.exit as u8)
         }
     }
+}
+
+/// Our own words: those before the repro's.
+fn own_words() -> impl Iterator<Item = String> {
+    let words = std::env::args_os().skip(1).take_while(|word| word != "--");
+    words.map(|word| word.to_string_lossy().into_owned())
+}
+
+fn parse() -> std::result::Result<Cli, clap::Error> {
+    let mut command = Cli::command();
+    if own_words().any(|word| word == "-h") {
+        // A screen has no room for headings: they are for --help.
+        command = command.mut_subcommand("commits", |commits| {
+            commits.mut_args(|arg| arg.help_heading(None::<&str>))
+        });
+    }
+    Cli::from_arg_matches(&command.try_get_matches()?)
+}
+
+/// A range whose old end begins with a dash looks like an option to the parser.
+fn range_like_an_option(e: &clap::Error) -> Option<Error> {
+    let unknown = e.kind() == clap::error::ErrorKind::UnknownArgument;
+    let range = own_words().find(|word| word.starts_with('-') && word.contains(".."));
+    let rev = range.filter(|_| unknown)?;
+    Some(crate::session::history_error(&HistoryError::DashRevision {
+        rev,
+    }))
 }
 
 /// The checkout that the user stands in.

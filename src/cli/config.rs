@@ -33,16 +33,16 @@ pub struct Config {
     submodules: Option<bool>,
     workspace_dir: Option<PathBuf>,
     allow_editable: Option<bool>,
-    jobs: Option<u16>,
+    jobs: Option<Within<1, 1024>>,
     timeout: Option<Time>,
     on_timeout: Option<Choice<OnTimeoutArg>>,
     grace: Option<Time>,
     any_failure: Option<bool>,
     cache: Option<Choice<CacheArg>>,
-    output_limit: Option<u32>,
+    output_limit: Option<Within<1, 65536>>,
     seed: Option<u64>,
     deterministic: Option<bool>,
-    max_trials: Option<u32>,
+    max_trials: Option<Within<1, { u32::MAX }>>,
     max_time: Option<Time>,
 }
 
@@ -94,6 +94,22 @@ impl<'de> Deserialize<'de> for Time {
             Raw::Seconds(seconds) => seconds.to_string(),
         };
         duration(&text).map(Self).map_err(D::Error::custom)
+    }
+}
+
+/// A whole number, within the limits that the flag has.
+#[derive(Debug, PartialEq, Eq)]
+struct Within<const MIN: u32, const MAX: u32>(u32);
+
+impl<'de, const MIN: u32, const MAX: u32> Deserialize<'de> for Within<MIN, MAX> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let number = i64::deserialize(deserializer)?;
+        match u32::try_from(number) {
+            Ok(n) if (MIN..=MAX).contains(&n) => Ok(Self(n)),
+            _ => Err(D::Error::custom(format!(
+                "{number} is not in {MIN}..={MAX}"
+            ))),
+        }
     }
 }
 
@@ -169,14 +185,16 @@ impl CommitsArgs {
         self.apply = self.apply.or(config.apply.map(|p| root.join(p)));
         self.workspace_dir = (self.workspace_dir).or(config.workspace_dir.map(|p| root.join(p)));
         self.clean = self.clean.or(config.clean.map(|c| c.0));
-        self.jobs = self.jobs.or(config.jobs);
+        self.jobs = self
+            .jobs
+            .or(config.jobs.and_then(|n| u16::try_from(n.0).ok()));
         self.timeout = self.timeout.or(config.timeout.map(|t| t.0));
         self.on_timeout = self.on_timeout.or(config.on_timeout.map(|c| c.0));
         self.grace = self.grace.or(config.grace.map(|t| t.0));
         self.cache = self.cache.or(config.cache.map(|c| c.0));
-        self.output_limit = self.output_limit.or(config.output_limit);
+        self.output_limit = self.output_limit.or(config.output_limit.map(|n| n.0));
         self.seed = self.seed.or(config.seed);
-        self.max_trials = self.max_trials.or(config.max_trials);
+        self.max_trials = self.max_trials.or(config.max_trials.map(|n| n.0));
         self.max_time = self.max_time.or(config.max_time.map(|t| t.0));
         for (flag, file) in [
             (&mut self.unpinned, config.unpinned),

@@ -390,7 +390,13 @@ impl Running {
     }
 
     fn cwd(&self) -> Result<PathBuf, Ended> {
-        let cwd = self.root()?.join(&self.rules.plan.command.prefix);
+        let (root, prefix) = (self.root()?, &self.rules.plan.command.prefix);
+        // Joined with nothing, a path gets a slash at its end, and so would the repro's PWD.
+        let cwd = if prefix.as_os_str().is_empty() {
+            root
+        } else {
+            root.join(prefix)
+        };
         // The folder may not exist at this commit; the command's own error would be misleading.
         match fs::create_dir_all(&cwd) {
             Ok(()) => Ok(cwd),

@@ -64,7 +64,10 @@ pub fn run(args: &RerunArgs) -> Result<u8> {
             console::say(&format!("ended by signal {signal}"));
             Ok(u8::try_from(128 + signal).unwrap_or(1))
         }
-        Ok(Rerun::NotPrepared(why)) => {
+        Ok(Rerun::NotPrepared { why, said }) => {
+            for line in said.lines() {
+                console::say(&console::clean(line));
+            }
             console::say(&format!(
                 "the commit cannot be made ready: {}",
                 console::clean(&why)

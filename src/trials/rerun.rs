@@ -6,8 +6,12 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::{mpsc, watch};
 
 use super::run::{Slot, TrialRules, prepared};
+use super::signature::read_tail_and_head;
 use crate::executors::Stop;
 use crate::model::{Ended, TrialSpec};
+
+/// Bytes of a failed setup's or build's output that are shown.
+const LOG_SHOWN: u64 = 64 * 1024;
 
 /// How a trial that was run again ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -17,7 +21,12 @@ pub enum Rerun {
     /// By this signal.
     Signalled(i32),
     /// Its commit could not be made ready.
-    NotPrepared(String),
+    NotPrepared {
+        /// What failed.
+        why: String,
+        /// What the setup or the build wrote.
+        said: String,
+    },
 }
 
 /// Runs a trial's commit and seed again in a fresh worktree, which is removed afterwards. `show`
@@ -57,7 +66,14 @@ pub async fn rerun(
         Ended::Exited { code } | Ended::SpawnFailed { code, .. } => Ok(Rerun::Exited(code)),
         Ended::Signalled { signal } => Ok(Rerun::Signalled(signal)),
         Ended::PrepareFailed { step, detail } => {
-            Ok(Rerun::NotPrepared(format!("{step} failed: {detail}")))
+            let log = folder.path().join(format!("{step}.log"));
+            let said = read_tail_and_head(&log, LOG_SHOWN);
+            // The log goes with the folder: it is shown, not named.
+            let detail = detail.split(", see ").next().unwrap_or(&detail);
+            Ok(Rerun::NotPrepared {
+                why: format!("{step} failed: {detail}"),
+                said,
+            })
         }
         // As the shell says of a command that Ctrl-C ended, and `timeout` of one it ended.
         Ended::Interrupted => Ok(Rerun::Exited(130)),

@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 use std::io::{self, Write as _};
 
 use console::{Style, Term};
+use textwrap::WordSplitter;
 
 use crate::error::Error;
 
@@ -141,7 +142,11 @@ fn columns(term: &Term) -> Option<usize> {
 
 fn wrap(text: &str, width: Option<usize>) -> String {
     match width {
-        Some(width) => textwrap::fill(text, width),
+        // Revisions, session names and flags have hyphens at which they must not be torn.
+        Some(width) => textwrap::fill(
+            text,
+            textwrap::Options::new(width).word_splitter(WordSplitter::NoHyphenation),
+        ),
         None => text.to_owned(),
     }
 }

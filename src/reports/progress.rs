@@ -3,15 +3,15 @@
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use console::Term;
 use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use super::console::{bad, clean, count, dim, fit, good, say, seconds, thousands, warning_line};
-use super::tables::skip_text;
+use super::tables::{failure_text, skip_text};
 use crate::journal::State;
-use crate::model::{Ended, Judged, TrialId, TrialSpec};
+use crate::model::{Judged, TrialId, TrialSpec};
 use crate::search::{Outcome, Purpose};
 
 /// What the search says of itself, in numbers that can be shown.
@@ -163,10 +163,10 @@ impl Progress {
             Outcome::Bad => bad().apply_to("bad".to_owned()),
             Outcome::Skip => dim().apply_to("skip".to_owned()),
         };
-        let why = match (judged.outcome, &record.signature) {
-            (Outcome::Skip, _) => skip_text(trial, judged.skip.as_ref()),
-            (Outcome::Bad, Some(signature)) => signature.to_string(),
-            (Outcome::Good | Outcome::Bad, _) => exit_text(&record.ended),
+        let why = match judged.outcome {
+            Outcome::Skip => skip_text(trial, judged.skip.as_ref()),
+            Outcome::Bad => failure_text(record),
+            Outcome::Good => String::new(),
         };
         // What matters most stands first: a narrow terminal cuts the end off.
         let mut text = format!(
@@ -219,14 +219,18 @@ impl Progress {
         let (true, Some(line)) = (self.interactive, self.lines.get(&trial)) else {
             return;
         };
-        let for_so_long = Duration::from_secs(line.since.elapsed().as_secs());
+        let for_so_long = match line.since.elapsed().as_secs() {
+            // Tenths would stand still.
+            n @ 0..10 => format!("{n}s"),
+            n => seconds(n as f64),
+        };
         let text = format!(
             "{:>4} {:<10} {} {} {}",
             format!("#{trial}"),
             purpose(line.spec.purpose, self.fixed),
             line.spec.commit.short(),
             line.stage.word(),
-            seconds(for_so_long.as_secs_f64()),
+            for_so_long,
         );
         line.bar
             .set_message(fit(&text, Self::columns().saturating_sub(1)));
@@ -262,17 +266,5 @@ pub fn purpose(purpose: Purpose, fixed: bool) -> &'static str {
         (Purpose::MergeBase, _) => "merge base",
         (Purpose::Narrow, _) => "search",
         (Purpose::Confirm, _) => "confirm",
-    }
-}
-
-fn exit_text(ended: &Ended) -> String {
-    match ended {
-        Ended::Exited { code: 0 } => String::new(),
-        Ended::Exited { code } | Ended::SpawnFailed { code, .. } => format!("exit {code}"),
-        Ended::Signalled { signal } => format!("signal {signal}"),
-        Ended::TimedOut { .. } => "timeout".to_owned(),
-        Ended::PrepareFailed { step, .. } => format!("{step} failed"),
-        Ended::Faulted { .. } => "fault of the machine".to_owned(),
-        Ended::Interrupted => "interrupted".to_owned(),
     }
 }

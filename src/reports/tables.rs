@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use crate::journal::{State, Trial};
-use crate::model::{CommitId, Ended, SkipReason, TrialId};
+use crate::model::{CommitId, Ended, SignatureClass, SkipReason, TrialId, TrialRecord};
 use crate::search::Outcome;
 
 /// What was seen at one commit.
@@ -64,11 +64,34 @@ pub fn tested(state: &State) -> Vec<Tested> {
     rows
 }
 
+/// How a trial failed: by its signature or, where its output says nothing, by how it ended.
+pub fn failure_text(record: &TrialRecord) -> String {
+    match &record.signature {
+        Some(seen) if seen.class != SignatureClass::Other || seen.exception.is_some() => {
+            seen.to_string()
+        }
+        Some(_) | None => exit_text(&record.ended),
+    }
+}
+
+fn exit_text(ended: &Ended) -> String {
+    match ended {
+        Ended::Exited { code } | Ended::SpawnFailed { code, .. } => format!("exit {code}"),
+        Ended::Signalled { signal } => format!("signal {signal}"),
+        Ended::TimedOut { .. } => "timeout".to_owned(),
+        Ended::PrepareFailed { step, .. } => format!("{step} failed"),
+        Ended::Faulted { .. } => "fault of the machine".to_owned(),
+        Ended::Interrupted => "interrupted".to_owned(),
+    }
+}
+
 /// Why a trial is no evidence; an unlike failure is named.
 pub fn skip_text(trial: &Trial, reason: Option<&SkipReason>) -> String {
-    match (reason, &trial.record.signature) {
-        (Some(SkipReason::OtherFailure), Some(signature)) => format!("other failure: {signature}"),
-        (Some(reason @ SkipReason::PrepareFailed { .. }), _) => match &trial.record.ended {
+    match reason {
+        Some(SkipReason::OtherFailure) => {
+            format!("other failure: {}", failure_text(&trial.record))
+        }
+        Some(reason @ SkipReason::PrepareFailed { .. }) => match &trial.record.ended {
             // Each commit's log has its own path: the reason is the same.
             Ended::PrepareFailed { detail, .. } => {
                 let detail = detail.split(", see ").next().unwrap_or(detail);
@@ -76,7 +99,7 @@ pub fn skip_text(trial: &Trial, reason: Option<&SkipReason>) -> String {
             }
             _ => reason.to_string(),
         },
-        (Some(reason), _) => reason.to_string(),
-        (None, _) => "not testable".to_owned(),
+        Some(reason) => reason.to_string(),
+        None => "not testable".to_owned(),
     }
 }

@@ -7,7 +7,7 @@ use super::Report;
 use super::console::{clean, count, seconds};
 use super::json::doubts;
 use super::progress::{Outlook, purpose, time_left};
-use super::tables::{skip_text, tested};
+use super::tables::{failure_text, skip_text, tested};
 use crate::journal::{State, Trial};
 use crate::model::{CommitDetails, CommitId, Conclusion, Doubt, TrialId};
 use crate::search::Outcome;
@@ -85,7 +85,9 @@ pub fn advice(state: &State) -> Option<String> {
             commit.short()
         )),
         Conclusion::GoodEndFailed { commit } => Some(format!(
-            "choose an older good end than {}, or look for what changed outside the repository{}",
+            "choose {} good end than {}, or look for what changed outside the repository{}",
+            // With --fixed the good end is the new one.
+            if plan.fixed { "a newer" } else { "an older" },
             commit.short(),
             if plan.pins.files.is_empty() {
                 ""
@@ -271,15 +273,14 @@ fn evidence(out: &mut String, report: &Report<'_>) {
         );
     }
     if let Some(reference) = state.reference()
-        && let Some(signature) = &reference.signature
+        && let Some(trial) = state.trials.get(&reference.trial)
     {
+        let frame = reference.signature.as_ref().and_then(|s| s.frame.as_ref());
         let _ = writeln!(
             out,
             "The failure hunted: {}{} (trial {})",
-            signature,
-            signature
-                .frame
-                .as_ref()
+            clean(&failure_text(&trial.record)),
+            frame
                 .map(|f| format!(" at {}", clean(f)))
                 .unwrap_or_default(),
             reference.trial
@@ -322,7 +323,7 @@ pub fn status(state: &State, in_use: bool, outlook: Outlook) -> String {
     let activity = match (in_use, state.interrupted) {
         (true, _) => "running".to_owned(),
         (false, true) => format!("interrupted; go on with: fbisect resume {}", state.session),
-        (false, false) => format!("killed; go on with: fbisect resume {}", state.session),
+        (false, false) => format!("not running; go on with: fbisect resume {}", state.session),
     };
     let mut out = format!("session {} ({activity})\n", state.session);
     let _ = writeln!(
@@ -361,10 +362,7 @@ pub fn trial_line(state: &State, trial: &Trial) -> String {
         None => "waits for the bad end".to_owned(),
         Some(judged) => match judged.outcome {
             Outcome::Good => "good".to_owned(),
-            Outcome::Bad => match &record.signature {
-                Some(signature) => format!("bad ({})", clean(&signature.to_string())),
-                None => "bad".to_owned(),
-            },
+            Outcome::Bad => format!("bad ({})", clean(&failure_text(record))),
             Outcome::Skip => format!("skip ({})", clean(&skip_text(trial, judged.skip.as_ref()))),
         },
     };

@@ -54,7 +54,7 @@ fn status_tells_running_interrupted_killed_and_finished_apart() {
     let shown = status(&bed);
     assert!(
         shown.starts_with(&format!(
-            "session {name} (killed; go on with: fbisect resume {name})\n"
+            "session {name} (not running; go on with: fbisect resume {name})\n"
         )),
         "{shown}"
     );

@@ -246,6 +246,19 @@ fn request(repo: &Repo, cwd: &Path, args: CommitsArgs) -> Result<Request> {
             "--setup-key without --setup: there is nothing to run again",
         ));
     }
+    // The flag takes words up to the next option, so also a range that follows it.
+    let range = |path: &PathBuf| {
+        path.to_str()
+            .filter(|p| p.contains(".."))
+            .map(str::to_owned)
+    };
+    if let (None, Some(range)) = (&args.range, args.setup_key.last().and_then(range)) {
+        return Err(
+            Error::usage(format!("{range} was read as a file of --setup-key")).hint(format!(
+                "write the range first: fbisect commits {range} --setup-key ..."
+            )),
+        );
+    }
     let root = repo.root();
     let paths = |flag: &str, paths: &[PathBuf]| inside(root, cwd, flag, paths);
     let path = paths("--path", &args.path)?;

@@ -19,15 +19,18 @@ const FOLLOW: Duration = Duration::from_millis(300);
 /// # Errors
 /// When there is none, or several begin so.
 pub fn choose(repo: &Repo, name: Option<&str>) -> Result<SessionId> {
-    let mut sessions = journal::sessions(repo.root())
+    let sessions = journal::sessions(repo.root())
         .map_err(|e| Error::failed("the sessions cannot be listed").caused_by(e))?;
-    let Some(name) = name else {
-        return sessions.pop().ok_or_else(|| {
-            Error::usage(format!("no session in {}", repo.root().display()))
-                .hint("`fbisect commits GOOD..BAD -- COMMAND` starts one")
-        });
-    };
     let known: Vec<String> = sessions.iter().map(ToString::to_string).collect();
+    let Some(newest) = sessions.last() else {
+        return Err(
+            Error::usage(format!("no session in {}", repo.root().display()))
+                .hint("`fbisect commits GOOD..BAD -- COMMAND` starts one"),
+        );
+    };
+    let Some(name) = name else {
+        return Ok(newest.clone());
+    };
     let mut found: Vec<SessionId> = sessions
         .into_iter()
         .filter(|s| s.0.starts_with(name))

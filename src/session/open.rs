@@ -94,13 +94,12 @@ pub fn open(repo: Repo, request: Request) -> Result<Opened> {
                 }
             }
         }
-        let watched = watch(&files, &plan, &named.argv)?;
         let pins = PinSnapshot::take(repo.root(), &plan.pins.files, &files.pins())
             .map_err(|e| Error::usage(e.to_string()))?;
+        let watched = watch(&files, &plan, &named.argv)?;
         if let Some(patch) = &plan.patch {
             fs::write(files.patch(), patch).map_err(|e| cannot_write(&files.patch(), e))?;
-            check_patch(&files.patch())
-                .map_err(|e| Error::usage(format!("--apply: {}", e.detail)))?;
+            check_patch(&files.patch()).map_err(|e| not_a_patch(&e.detail))?;
         }
         let event = Event::Opened {
             version: crate::journal::event::VERSION,
@@ -281,6 +280,14 @@ fn unusable(e: StoreError) -> Error {
         Some(_) if !locked => Error::failed("the session's journal cannot be used").caused_by(e),
         _ => error,
     }
+}
+
+fn not_a_patch(said: &str) -> Error {
+    let said = said.trim_start_matches("error: ");
+    // git goes on about an option of its own.
+    let said = said.split(" (allow with").next().unwrap_or(said);
+    Error::usage(format!("--apply: git cannot read the patch: {said}"))
+        .hint("`git diff > fix.patch` writes one of your edits")
 }
 
 fn cannot_write(path: &Path, e: std::io::Error) -> Error {

@@ -159,7 +159,7 @@ fn no_commit_touches_the_path() {
     let request = touching("second..third", &["f", "no/such"]);
     let (message, hint) = refused!(bed, request, E::NothingTouches { .. });
     assert_eq!(message, "no commit in second..third touches f or no/such");
-    says(&hint, &["relative to the repository's root"]);
+    says(&hint, &["`git log second..third -- PATH`"]);
     assert!(bed.error(&request).is_empty_range());
     for outside in ["/etc/passwd", "../f", "a/../../f", "nul\0"] {
         let (message, hint) = refused!(

@@ -235,9 +235,9 @@ impl HistoryError {
             }
             Self::Identical { .. } => "give an older good end or a newer bad end".into(),
             Self::Swapped { old, new, fixed } => swap_hint(old, new, *fixed),
-            Self::NothingTouches { .. } => "paths are relative to the repository's root; \
-                `git log RANGE -- PATH` shows what touches one, and without --path every commit counts"
-                .into(),
+            Self::NothingTouches { range, .. } => format!(
+                "`git log {range} -- PATH` shows what touches a path; without --path every commit counts"
+            ),
             Self::PathOutside { .. } => {
                 "give a path below the root, without `..`, as `git ls-files` prints it".into()
             }

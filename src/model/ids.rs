@@ -36,8 +36,8 @@ impl fmt::Display for CommitId {
     }
 }
 
-/// A session's name: the UTC time at which it was opened, to the millisecond, and a random digit,
-/// so that names sort by time, as in `20260102-030405-123a`.
+/// A session's name: the UTC time at which it was opened, to the millisecond, and four random
+/// digits, so that names sort by time, as in `20260102-030405-1237f3a`.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct SessionId(pub String);

@@ -306,7 +306,10 @@ fn session_id(root: &Path) -> SessionId {
     ));
     // The milliseconds come first, so that two sessions of one second sort by time too.
     let millisecond = now.subsec_millisecond();
-    SessionId(format!("{stamp}-{millisecond:03}{:x}", digest[0] & 15))
+    SessionId(format!(
+        "{stamp}-{millisecond:03}{:02x}{:02x}",
+        digest[0], digest[1]
+    ))
 }
 
 /// Remembers the files that make the repro what it is: those that are pinned, and scripts outside

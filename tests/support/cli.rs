@@ -361,7 +361,7 @@ impl Bed {
             text = text.replace(&id[..12], &format!("[{name}]"));
         }
         for (pattern, instead) in [
-            (r"\b\d{8}-\d{6}-[0-9a-f]{4}\b", "[session]"),
+            (r"\b\d{8}-\d{6}-[0-9a-f]{7}\b", "[session]"),
             (r"\brepo-[0-9a-f]{8}\b", "repo-[path]"),
             (r"\b\d+m \d\ds\b|\b\d+\.\ds\b|\b\d+s\b", "[time]"),
             (r" +\[time\]", " [time]"),

@@ -103,6 +103,8 @@ pub async fn drive(opened: &mut Opened) -> Result<Closed> {
         drive.progress.warn(&warning);
     }
     drive.replay();
+    // That the session was opened: no repro starts before it is on disk.
+    drive.sync_soon();
     let mut tick = tokio::time::interval(TICK);
     tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
     drive.go_on();

@@ -103,7 +103,7 @@ pub fn open(repo: Repo, request: Request) -> Result<Opened> {
             candidates: history.candidates(),
         };
         journal
-            .append(std::slice::from_ref(&event), Sync::Yes)
+            .append(std::slice::from_ref(&event), Sync::No)
             .map_err(unusable)?;
         let state = State::open(&event).map_err(|e| Error::failed(e.to_string()))?;
         Ok((state, rules(&repo, &plan, named.argv, pins, &files)))
@@ -151,7 +151,7 @@ pub fn reopen(repo: Repo, session: SessionId, as_recorded: bool) -> Result<Opene
     if state.conclusion.is_none() {
         let event = Event::Resumed { at: now() };
         journal
-            .append(std::slice::from_ref(&event), Sync::Yes)
+            .append(std::slice::from_ref(&event), Sync::No)
             .map_err(unusable)?;
         state
             .apply(&event)

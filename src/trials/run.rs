@@ -60,6 +60,20 @@ pub struct OnDisk {
     pub done: watch::Receiver<u64>,
 }
 
+impl OnDisk {
+    /// Comes back when they are; never, if the session is gone before.
+    async fn reached(mut self) {
+        if self
+            .done
+            .wait_for(|done| *done >= self.wanted)
+            .await
+            .is_err()
+        {
+            std::future::pending::<()>().await;
+        }
+    }
+}
+
 /// Where one trial runs at a time: a worktree, devices, scratch folders.
 #[derive(Debug)]
 pub struct Slot {
@@ -515,11 +529,10 @@ impl Running {
         Ok(finished)
     }
 
-    async fn earlier_ones_on_disk(&mut self, mut on_disk: OnDisk) -> Result<(), Ended> {
-        let wanted = on_disk.wanted;
+    async fn earlier_ones_on_disk(&mut self, on_disk: OnDisk) -> Result<(), Ended> {
         tokio::select! {
-            // A session that is on its way out does not sync any more: it stops us.
-            Ok(_) = on_disk.done.wait_for(|done| *done >= wanted) => Ok(()),
+            () = on_disk.reached() => Ok(()),
+            // A session that cannot write any more stops us.
             _ = self.stop.wait_for(|stop| *stop != Stop::Run) => Err(Ended::Interrupted),
         }
     }
@@ -624,4 +637,36 @@ fn content_key(root: &Path, files: &[PathBuf]) -> String {
         }
     }
     hex(&hash.finalize())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::future::Future as _;
+    use std::pin::pin;
+    use std::task::{Context, Waker};
+
+    use super::*;
+
+    #[test]
+    fn a_repro_waits_for_the_sync_of_the_trials_before_it() {
+        let (sync, done) = watch::channel(0);
+        let wait = OnDisk { wanted: 2, done };
+        let mut wait = pin!(wait.reached());
+        let mut context = Context::from_waker(Waker::noop());
+        let mut is_over = || wait.as_mut().poll(&mut context).is_ready();
+        assert!(!is_over());
+        sync.send_replace(1);
+        assert!(!is_over());
+        sync.send_replace(3);
+        assert!(is_over());
+    }
+
+    #[test]
+    fn without_a_session_nothing_counts_as_written() {
+        let (sync, done) = watch::channel(0);
+        let mut wait = pin!(OnDisk { wanted: 1, done }.reached());
+        drop(sync);
+        let mut context = Context::from_waker(Waker::noop());
+        assert!(wait.as_mut().poll(&mut context).is_pending());
+    }
 }

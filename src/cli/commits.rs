@@ -51,8 +51,8 @@ pub(super) fn hunt(mut opened: Opened, json: bool) -> Result<u8> {
     let closed = if opened.state.conclusion.is_some() {
         Closed::Concluded
     } else {
-        tokio::runtime::Builder::new_multi_thread()
-            .worker_threads(2)
+        // One thread: it only waits. What blocks goes to threads of its own.
+        tokio::runtime::Builder::new_current_thread()
             .enable_all()
             .build()
             .map_err(|e| Error::failed("the runtime cannot be started").caused_by(e))?

@@ -216,9 +216,27 @@ impl Journal {
     /// # Errors
     /// When the disk refuses it.
     pub fn sync(&mut self) -> Result<(), StoreError> {
-        let synced = self.file.sync_data();
-        synced.map_err(StoreError::io(&self.path, "syncing the journal"))
+        synced(&self.file, &self.path)
     }
+
+    /// The same as work for another thread: what has been appended so far is on disk when it is
+    /// done.
+    ///
+    /// # Errors
+    /// When no further file can be opened; the work fails when the disk refuses it.
+    pub fn sync_elsewhere(
+        &self,
+    ) -> Result<impl FnOnce() -> Result<(), StoreError> + Send + use<>, StoreError> {
+        let file = self.file.try_clone();
+        let file = file.map_err(StoreError::io(&self.path, "syncing the journal"))?;
+        let path = self.path.clone();
+        Ok(move || synced(&file, &path))
+    }
+}
+
+fn synced(file: &File, path: &Path) -> Result<(), StoreError> {
+    file.sync_data()
+        .map_err(StoreError::io(path, "syncing the journal"))
 }
 
 /// Whether an append waits for the disk.

@@ -22,7 +22,7 @@ use crate::search::bisect;
 use crate::search::graph::Node;
 use crate::search::{Query, Running, Search as _, SlotState, Step};
 use crate::trials::classify::classify;
-use crate::trials::run::{Note, Ran, Slot, run};
+use crate::trials::run::{Note, OnDisk, Ran, Slot, run};
 
 /// How often moving lines are drawn again and the time budget is looked at.
 const TICK: Duration = Duration::from_millis(200);
@@ -60,6 +60,11 @@ struct Drive<'a> {
     slots: Vec<Option<Slot>>,
     flights: BTreeMap<TrialId, Flight>,
     tasks: JoinSet<Ran>,
+    /// Syncs of the journal that are under way, each with its number.
+    syncs: JoinSet<(u64, std::result::Result<(), StoreError>)>,
+    last_sync: u64,
+    /// Up to which number they are done.
+    on_disk: watch::Sender<u64>,
     notes: mpsc::UnboundedSender<Note>,
     /// What the search said when only the bad end's own failure counted, once that was not enough.
     strict: Option<Conclusion>,
@@ -84,6 +89,9 @@ pub async fn drive(opened: &mut Opened) -> Result<Closed> {
         slots,
         flights: BTreeMap::new(),
         tasks: JoinSet::new(),
+        syncs: JoinSet::new(),
+        last_sync: 0,
+        on_disk: watch::Sender::new(0),
         notes,
         strict: None,
         ending: None,
@@ -96,6 +104,8 @@ pub async fn drive(opened: &mut Opened) -> Result<Closed> {
         drive.progress.warn(&warning);
     }
     drive.replay();
+    // That the session was opened: no repro starts before it is on disk.
+    drive.sync_soon();
     let mut tick = tokio::time::interval(TICK);
     tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
     drive.go_on();
@@ -104,6 +114,7 @@ pub async fn drive(opened: &mut Opened) -> Result<Closed> {
             biased;
             hard = signals.next() => drive.interrupt(hard),
             Some(note) = inbox.recv() => drive.noted(note),
+            Some(synced) = drive.syncs.join_next() => drive.synced(synced),
             Some(ran) = drive.tasks.join_next() => {
                 // Everything that the trial said before it ended comes first.
                 while let Ok(note) = inbox.try_recv() {
@@ -365,8 +376,13 @@ impl Drive<'_> {
             Sync::No,
         );
         let rules = Arc::clone(&self.opened.rules);
+        let on_disk = OnDisk {
+            wanted: self.last_sync,
+            done: self.on_disk.subscribe(),
+        };
+        let notes = self.notes.clone();
         self.tasks
-            .spawn(run(slot, rules, spec, folder, self.notes.clone(), stopped));
+            .spawn(run(slot, rules, spec, folder, notes, on_disk, stopped));
     }
 
     /// A trial's task has ended.
@@ -465,8 +481,40 @@ impl Drive<'_> {
         };
         self.record(&[finished], Sync::No);
         self.judge_all(Some((record.spec.trial, text)));
-        if let Err(e) = self.opened.journal.sync() {
-            self.fail(unwritable(e));
+        self.sync_soon();
+    }
+
+    /// Has the journal synced while the next trial is made ready; its repro waits for it.
+    fn sync_soon(&mut self) {
+        match self.opened.journal.sync_elsewhere() {
+            Ok(sync) => {
+                self.last_sync += 1;
+                let number = self.last_sync;
+                self.syncs.spawn_blocking(move || (number, sync()));
+            }
+            Err(e) => self.fail(unwritable(e)),
+        }
+    }
+
+    fn synced(
+        &mut self,
+        synced: std::result::Result<
+            (u64, std::result::Result<(), StoreError>),
+            tokio::task::JoinError,
+        >,
+    ) {
+        match synced {
+            // One that began later covers those before it.
+            Ok((number, Ok(()))) => {
+                self.on_disk.send_modify(|done| *done = number.max(*done));
+            }
+            Ok((_, Err(e))) => self.fail(unwritable(e)),
+            Err(e) => {
+                self.fail(
+                    Error::failed("the journal's sync failed; this is a bug in fbisect")
+                        .caused_by(e),
+                );
+            }
         }
     }
 
@@ -528,6 +576,9 @@ impl Drive<'_> {
     /// Everything has landed: says how it ended and leaves nothing behind.
     async fn close(mut self) -> Result<Closed> {
         self.progress.close();
+        while let Some(synced) = self.syncs.join_next().await {
+            self.synced(synced);
+        }
         let elapsed_seconds = self.elapsed();
         let at = super::open::now();
         let ending = self.ending.take().unwrap_or(Ending::TrialsSpent);
@@ -555,13 +606,14 @@ impl Drive<'_> {
                 self.conclude(conclusion, at, elapsed_seconds)
             }
         };
-        let slots: Vec<Slot> = self.slots.drain(..).flatten().collect();
-        let removed = tokio::task::spawn_blocking(move || {
-            slots.into_iter().find_map(|slot| slot.remove().err())
-        })
-        .await;
-        if let Ok(Some(e)) = removed {
-            crate::reports::console::warn(&format!("a worktree could not be removed: {e}"));
+        let mut removals = JoinSet::new();
+        for slot in self.slots.drain(..).flatten() {
+            removals.spawn_blocking(move || slot.remove());
+        }
+        while let Some(removed) = removals.join_next().await {
+            if let Ok(Err(e)) = removed {
+                crate::reports::console::warn(&format!("a worktree could not be removed: {e}"));
+            }
         }
         match self.failure.take() {
             Some(error) => Err(error),

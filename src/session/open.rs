@@ -165,7 +165,7 @@ pub fn reopen(repo: Repo, session: SessionId, as_recorded: bool) -> Result<Opene
     if !is_over {
         let event = Event::Resumed { at: now() };
         journal
-            .append(std::slice::from_ref(&event), Sync::Yes)
+            .append(std::slice::from_ref(&event), Sync::No)
             .map_err(unusable)?;
         state
             .apply(&event)

@@ -8,6 +8,7 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use sha2::{Digest as _, Sha256};
@@ -49,6 +50,30 @@ pub enum Note {
     Process(TrialId, ProcessIdentity),
 }
 
+/// When the session's earlier trials are on disk: before that no repro starts, so that a power cut
+/// costs no more than what runs.
+#[derive(Debug)]
+pub struct OnDisk {
+    /// The number of the sync that covers them.
+    pub wanted: u64,
+    /// Up to which number syncs are done.
+    pub done: watch::Receiver<u64>,
+}
+
+impl OnDisk {
+    /// Comes back when they are; never, if the session is gone before.
+    async fn reached(mut self) {
+        if self
+            .done
+            .wait_for(|done| *done >= self.wanted)
+            .await
+            .is_err()
+        {
+            std::future::pending::<()>().await;
+        }
+    }
+}
+
 /// Where one trial runs at a time: a worktree, devices, scratch folders.
 #[derive(Debug)]
 pub struct Slot {
@@ -57,7 +82,10 @@ pub struct Slot {
     /// The value of `CUDA_VISIBLE_DEVICES` for its trials; `None` leaves the user's.
     pub devices: Option<String>,
     workspace: Option<Workspace>,
-    retired: Vec<Workspace>,
+    /// Left for a new one, which does not stand yet.
+    retired: Option<Workspace>,
+    /// The removal of those before it.
+    removals: Vec<JoinHandle<Result<(), WorkspaceError>>>,
     scratch: Option<Scratch>,
     built: Option<CommitId>,
     setup_key: Option<String>,
@@ -72,7 +100,8 @@ impl Slot {
             index,
             devices,
             workspace: None,
-            retired: Vec::new(),
+            retired: None,
+            removals: Vec::new(),
             scratch: None,
             built: None,
             setup_key: None,
@@ -92,20 +121,34 @@ impl Slot {
     /// The first thing that could not be removed; the rest is.
     pub fn remove(mut self) -> Result<(), WorkspaceError> {
         drop(self.scratch.take());
+        self.begin_removal();
         let mut result = Ok(());
-        for workspace in self.retired.drain(..).chain(self.workspace.take()) {
-            let removed = workspace.remove();
-            result = result.and(removed);
+        if let Some(workspace) = self.workspace.take() {
+            result = workspace.remove();
+        }
+        for removal in self.removals.drain(..) {
+            // A removal that panicked has dropped its workspace, which removes it too.
+            result = result.and(removal.join().unwrap_or(Ok(())));
         }
         result
     }
 
     /// Leaves the workspace for a new one, so that a confirmation starts from nothing.
     fn retire(&mut self) {
-        self.retired.extend(self.workspace.take());
+        self.begin_removal();
+        self.retired = self.workspace.take();
         self.built = None;
         self.setup_key = None;
         self.fresh += 1;
+    }
+
+    /// Removes the retired workspace while something else goes on: it may hold a large build.
+    fn begin_removal(&mut self) {
+        if let Some(workspace) = self.retired.take() {
+            let removal = std::thread::Builder::new().spawn(move || workspace.remove());
+            // Where no thread can be had, the workspace has been dropped, and so removed.
+            self.removals.extend(removal.ok());
+        }
     }
 
     /// Moves the workspace to a commit, making one where there is none.
@@ -123,6 +166,8 @@ impl Slot {
         let mut workspace = Workspace::create(&rules.workspaces, &name, commit)?;
         let moved = workspace.move_to(commit)?;
         self.workspace = Some(workspace);
+        // Not before: a file system makes files more slowly where others are being removed.
+        self.begin_removal();
         Ok(Moved {
             changed: true,
             patch: moved.patch,
@@ -154,11 +199,15 @@ pub async fn run(
     spec: TrialSpec,
     folder: PathBuf,
     notes: mpsc::UnboundedSender<Note>,
+    on_disk: OnDisk,
     stop: watch::Receiver<Stop>,
 ) -> Ran {
     let mut trial = Running::new(slot, rules, spec, folder, notes, stop);
     let begun = Instant::now();
-    let prepared = trial.prepare().await;
+    let prepared = match trial.prepare().await {
+        Ok(()) => trial.earlier_ones_on_disk(on_disk).await,
+        Err(ended) => Err(ended),
+    };
     let prepare_seconds = begun.elapsed().as_secs_f64();
     let (ended, run_seconds) = match prepared {
         Ok(()) => trial.run_repro().await,
@@ -486,6 +535,14 @@ impl Running {
         Ok(finished)
     }
 
+    async fn earlier_ones_on_disk(&mut self, on_disk: OnDisk) -> Result<(), Ended> {
+        tokio::select! {
+            () = on_disk.reached() => Ok(()),
+            // A session that cannot write any more stops us.
+            _ = self.stop.wait_for(|stop| *stop != Stop::Run) => Err(Ended::Interrupted),
+        }
+    }
+
     /// A git command that Ctrl-C reached before us fails too: that is no fault of the commit.
     async fn unless_stopped(&mut self, ended: Ended) -> Ended {
         if matches!(&ended, Ended::Interrupted) {
@@ -586,4 +643,36 @@ fn content_key(root: &Path, files: &[PathBuf]) -> String {
         }
     }
     hex(&hash.finalize())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::future::Future as _;
+    use std::pin::pin;
+    use std::task::{Context, Waker};
+
+    use super::*;
+
+    #[test]
+    fn a_repro_waits_for_the_sync_of_the_trials_before_it() {
+        let (sync, done) = watch::channel(0);
+        let wait = OnDisk { wanted: 2, done };
+        let mut wait = pin!(wait.reached());
+        let mut context = Context::from_waker(Waker::noop());
+        let mut is_over = || wait.as_mut().poll(&mut context).is_ready();
+        assert!(!is_over());
+        sync.send_replace(1);
+        assert!(!is_over());
+        sync.send_replace(3);
+        assert!(is_over());
+    }
+
+    #[test]
+    fn without_a_session_nothing_counts_as_written() {
+        let (sync, done) = watch::channel(0);
+        let mut wait = pin!(OnDisk { wanted: 1, done }.reached());
+        drop(sync);
+        let mut context = Context::from_waker(Waker::noop());
+        assert!(wait.as_mut().poll(&mut context).is_pending());
+    }
 }

@@ -108,6 +108,10 @@ pub fn subjects(
 /// Whether the user's sparse checkout leaves all these files out, so that no worktree shows them.
 /// False where there is none or git cannot tell.
 pub fn is_hidden_by_sparse_checkout(repo: &Repo, files: &[&PathBuf]) -> bool {
+    // The usual case, known without a process: no patterns were ever written.
+    if !repo.git_dir().join("info/sparse-checkout").exists() {
+        return false;
+    }
     let sparse = repo.git().ask(["config", "--bool", "core.sparseCheckout"]);
     if !sparse.is_ok_and(|a| a.text().is_ok_and(|t| t.trim() == "true")) {
         return false;

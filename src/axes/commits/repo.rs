@@ -27,28 +27,11 @@ impl Repo {
     /// (a bare repository, the inside of `.git`), or when the `git` program is missing.
     pub fn discover(cwd: &Path) -> Result<Self, HistoryError> {
         let git = Git::undecided(cwd);
-        let found = git.ask([
-            "rev-parse",
-            "--is-bare-repository",
-            "--is-inside-work-tree",
-            "--absolute-git-dir",
-        ])?;
-        if !found.ok {
-            return Err(not_found(cwd, &found));
-        }
-        let found = found.bytes()?;
-        let mut lines = found.splitn(3, |byte| *byte == b'\n');
-        let bare = lines.next() == Some(b"true");
-        let inside = lines.next() == Some(b"true");
-        let git_dir = absolute(cwd, lines.next().unwrap_or_default())?;
-        if !inside {
-            return Err(HistoryError::NoCheckout {
-                dir: cwd.to_owned(),
-                bare,
-            });
-        }
-        let common = git.ask(["rev-parse", "--git-common-dir"])?.bytes()?;
-        let top = git.ask(["rev-parse", "--show-toplevel"])?.bytes()?;
+        let [git_dir, common, top] = match places(&git)? {
+            Some(places) => places,
+            None => places_one_by_one(cwd, &git)?,
+        };
+        let git_dir = absolute(cwd, &git_dir)?;
         let root = absolute(cwd, &top)?;
         let prefix = absolute(cwd, b".")?
             .strip_prefix(&root)
@@ -91,6 +74,9 @@ impl Repo {
 
     /// The repository in libgit2's hands, or `None` where its answers would not be git's.
     pub(super) fn libgit2(&self) -> Option<git2::Repository> {
+        // Hashing every commit again would only tell a damaged store, which git itself, that reads
+        // the same objects at each checkout, trusts too.
+        git2::opts::strict_hash_verification(false);
         let repository = git2::Repository::open(&self.git_dir).ok()?;
         // Replaced objects change the history that git shows; libgit2 does not know them.
         let replaced = repository
@@ -105,6 +91,55 @@ impl Repo {
     pub(super) fn is_shallow(&self) -> bool {
         fs::metadata(self.common_dir.join("shallow")).is_ok_and(|file| file.len() > 0)
     }
+}
+
+/// The git directory, the common one and the top of the checkout, asked at once; `None` where git
+/// has an objection or a path holds a line end.
+fn places(git: &Git) -> Result<Option<[Vec<u8>; 3]>, HistoryError> {
+    let found = git.ask([
+        "rev-parse",
+        "--is-inside-work-tree",
+        "--absolute-git-dir",
+        "--git-common-dir",
+        "--show-toplevel",
+    ])?;
+    if !found.ok {
+        return Ok(None);
+    }
+    let found = found.bytes()?;
+    let lines: Vec<&[u8]> = found.split(|byte| *byte == b'\n').collect();
+    Ok(match lines[..] {
+        [b"true", git_dir, common, top] => Some([git_dir.to_vec(), common.to_vec(), top.to_vec()]),
+        _ => None,
+    })
+}
+
+/// The same, each line end taken as part of a path; or why there is no checkout.
+fn places_one_by_one(cwd: &Path, git: &Git) -> Result<[Vec<u8>; 3], HistoryError> {
+    let found = git.ask([
+        "rev-parse",
+        "--is-bare-repository",
+        "--is-inside-work-tree",
+        "--absolute-git-dir",
+    ])?;
+    if !found.ok {
+        return Err(not_found(cwd, &found));
+    }
+    let found = found.bytes()?;
+    let mut lines = found.splitn(3, |byte| *byte == b'\n');
+    let bare = lines.next() == Some(b"true");
+    let inside = lines.next() == Some(b"true");
+    if !inside {
+        return Err(HistoryError::NoCheckout {
+            dir: cwd.to_owned(),
+            bare,
+        });
+    }
+    Ok([
+        lines.next().unwrap_or_default().to_vec(),
+        git.ask(["rev-parse", "--git-common-dir"])?.bytes()?,
+        git.ask(["rev-parse", "--show-toplevel"])?.bytes()?,
+    ])
 }
 
 /// A path that git printed, relative to `cwd` or absolute.

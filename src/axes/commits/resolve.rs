@@ -102,12 +102,40 @@ fn split(range: &str) -> Result<(String, String), HistoryError> {
 /// revision names no commit (unknown, ambiguous, a file or folder, hidden by a shallow clone).
 pub fn resolve(repo: &Repo, request: &Request) -> Result<Resolved, HistoryError> {
     let (old, new) = ends(request)?;
+    if let Some(resolved) = at_once(repo, &old, &new)? {
+        return Ok(resolved);
+    }
+    // One by one, for the error to say which.
     let named = |rev: String| commit(repo, &rev).map(|id| (rev, id));
     let good = old.into_iter().map(named).collect::<Result<_, _>>()?;
     Ok(Resolved {
         good,
         bad: named(new)?,
     })
+}
+
+/// The same, asked in one git process; `None` where not every revision plainly names a commit.
+fn at_once(repo: &Repo, old: &[String], new: &String) -> Result<Option<Resolved>, HistoryError> {
+    let revs = || std::iter::once(new).chain(old);
+    if revs().any(|rev| rev.starts_with('-')) {
+        return Ok(None);
+    }
+    let commits = revs().map(|rev| format!("{rev}^{{commit}}"));
+    let answer = repo
+        .git()
+        .ask(std::iter::once("rev-parse".to_owned()).chain(commits))?;
+    if !answer.ok {
+        return Ok(None);
+    }
+    // A range prints two lines and a caret, and so makes no list of as many commits.
+    let ids: Option<Vec<CommitId>> = answer.text()?.lines().map(CommitId::parse).collect();
+    let ids = ids.filter(|ids| ids.len() == revs().count());
+    let mut named = revs().cloned().zip(ids.unwrap_or_default());
+    let bad = named.next();
+    Ok(bad.map(|bad| Resolved {
+        good: named.collect(),
+        bad,
+    }))
 }
 
 /// What the revisions name today, in the order old ends, new end; `None` for one that names

@@ -27,7 +27,7 @@ mod resolve;
 mod touching;
 mod walk;
 
-pub use details::{details, is_hidden_by_sparse_checkout, subjects};
+pub use details::{changed_between, details, is_hidden_by_sparse_checkout, subjects};
 pub use error::HistoryError;
 pub use history::History;
 pub use repo::Repo;

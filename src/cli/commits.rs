@@ -132,6 +132,26 @@ fn announce(opened: &Opened) {
             .map(|f| console::clean(&f.to_string_lossy()))
             .collect();
         console::prose(&format!("pinned as they are today: {}", files.join(", ")));
+        warn_of_pinned_code(opened);
+    }
+}
+
+/// A pinned file that changed between the ends may be the test, which is meant to stay the same,
+/// or the code under test, which is not.
+fn warn_of_pinned_code(opened: &Opened) {
+    let plan = &opened.state.plan;
+    let Some((_, old)) = plan.good.first() else {
+        return;
+    };
+    let changed = commits::changed_between(&opened.repo, old, &plan.bad.1, &plan.pins.files);
+    if !changed.is_empty() {
+        let files: Vec<String> = (changed.iter())
+            .map(|f| console::clean(&f.to_string_lossy()))
+            .collect();
+        console::warn(&format!(
+            "{} changed between the ends and is pinned: if it is the code under test, give --unpinned",
+            files.join(", ")
+        ));
     }
 }
 

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use super::error::HistoryError;
 use super::repo::Repo;
@@ -105,6 +105,35 @@ pub fn subjects(
     Ok(named.collect())
 }
 
+/// Which of these files, relative to the root, differ between two commits; none where git cannot
+/// tell.
+pub fn changed_between(
+    repo: &Repo,
+    old: &CommitId,
+    new: &CommitId,
+    files: &[PathBuf],
+) -> Vec<PathBuf> {
+    let mut args: Vec<OsString> = ["diff-tree", "-r", "-z", "--name-only", "--no-renames"]
+        .map(OsString::from)
+        .to_vec();
+    args.extend([old.as_str().into(), new.as_str().into(), "--".into()]);
+    args.extend(files.iter().map(|file| literal(file)));
+    let names = repo.git().ask(args).and_then(super::git::Answer::bytes);
+    names
+        .unwrap_or_default()
+        .split(|byte| *byte == 0)
+        .filter(|name| !name.is_empty())
+        .map(|name| PathBuf::from(OsString::from_vec(name.to_vec())))
+        .collect()
+}
+
+/// A path that git takes as it is, from the root.
+fn literal(path: &Path) -> OsString {
+    let mut literal = OsString::from(":(top,literal)");
+    literal.push(path.as_os_str());
+    literal
+}
+
 /// Whether the user's sparse checkout leaves all these files out, so that no worktree shows them.
 /// False where there is none or git cannot tell.
 pub fn is_hidden_by_sparse_checkout(repo: &Repo, files: &[&PathBuf]) -> bool {
@@ -118,11 +147,7 @@ pub fn is_hidden_by_sparse_checkout(repo: &Repo, files: &[&PathBuf]) -> bool {
     }
     // `S` marks an entry that the sparse checkout skips.
     let mut args: Vec<OsString> = ["ls-files", "-t", "-z", "--"].map(OsString::from).to_vec();
-    args.extend(files.iter().map(|f| {
-        let mut literal = OsString::from(":(top,literal)");
-        literal.push(f.as_os_str());
-        literal
-    }));
+    args.extend(files.iter().map(|file| literal(file)));
     let Ok(answer) = repo.git().ask(args) else {
         return false;
     };

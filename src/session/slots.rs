@@ -3,7 +3,7 @@
 use crate::error::{Error, Result};
 use crate::executors::devices::{self, Probe, Visible};
 use crate::model::CommitId;
-use crate::trials::run::Slot;
+use crate::trials::slot::Slot;
 
 /// Makes the slots. With more than one, the visible GPUs are divided among them.
 ///

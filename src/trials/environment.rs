@@ -6,7 +6,7 @@ use std::io;
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 
-use super::run::Slot;
+use super::slot::Slot;
 use crate::model::TrialSpec;
 
 /// Variables that would lead a trial's own git commands to the user's repository.

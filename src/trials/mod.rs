@@ -9,4 +9,5 @@ pub mod environment;
 pub mod rerun;
 pub mod run;
 pub mod signature;
+pub mod slot;
 pub mod workspace;

@@ -5,8 +5,9 @@ use std::sync::Arc;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::{mpsc, watch};
 
-use super::run::{Slot, TrialRules, prepared};
+use super::run::{TrialRules, prepared};
 use super::signature::read_tail_and_head;
+use super::slot::Slot;
 use crate::executors::Stop;
 use crate::model::{Ended, TrialSpec};
 

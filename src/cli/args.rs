@@ -258,6 +258,14 @@ pub struct ResumeArgs {
     /// Go on with the commits and files that were recorded, although they have changed since
     #[arg(long)]
     pub as_recorded: bool,
+    /// A new limit of trials, those that have ended included
+    ///
+    /// A session that its budget ended goes on with a new one.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub max_trials: Option<u32>,
+    /// A new limit of time at work, what has passed included
+    #[arg(long, value_name = "TIME", value_parser = duration)]
+    pub max_time: Option<Duration>,
     /// Print one JSON document on standard output
     #[arg(long)]
     pub json: bool,

@@ -6,7 +6,7 @@ use super::inspect::choose;
 use crate::axes::commits::Repo;
 use crate::error::Result;
 use crate::reports::console;
-use crate::session;
+use crate::session::{self, GoingOn};
 
 /// Runs the subcommand.
 ///
@@ -15,7 +15,12 @@ use crate::session;
 pub fn run(args: &ResumeArgs) -> Result<u8> {
     let repo = Repo::discover(&super::here()?).map_err(|e| session::history_error(&e))?;
     let id = choose(&repo, args.session.as_deref())?;
-    let opened = session::reopen(repo, id, args.as_recorded)?;
+    let going_on = GoingOn {
+        as_recorded: args.as_recorded,
+        max_trials: args.max_trials,
+        max_seconds: args.max_time.map(|t| t.as_secs_f64()),
+    };
+    let opened = session::reopen(repo, id, &going_on)?;
     let state = &opened.state;
     if state.conclusion.is_some() {
         console::say(&format!(

@@ -49,6 +49,12 @@ pub enum Event {
     Resumed {
         /// When.
         at: String,
+        /// A new limit of trials, in all.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        max_trials: Option<u32>,
+        /// A new limit of seconds at work, in all.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        max_seconds: Option<f64>,
     },
     /// A trial was given a slot.
     TrialStarted {

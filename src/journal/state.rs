@@ -116,7 +116,16 @@ impl State {
         self.interrupted = false;
         match event {
             Event::Opened { .. } => return Err(FoldError("`opened` twice".to_owned())),
-            Event::Resumed { .. } => {
+            Event::Resumed {
+                max_trials,
+                max_seconds,
+                ..
+            } => {
+                self.plan.max_trials = max_trials.or(self.plan.max_trials);
+                self.plan.max_seconds = max_seconds.or(self.plan.max_seconds);
+                if let Some(Conclusion::BudgetSpent { .. }) = self.conclusion {
+                    self.conclusion = None;
+                }
                 // Whatever ran when the last process died has been ended by now.
                 self.running.clear();
             }

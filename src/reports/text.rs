@@ -109,7 +109,7 @@ pub fn advice(state: &State) -> Option<String> {
             "make it testable (--build, --setup, --apply, --link), or choose a neighbour as the end".to_owned(),
         ),
         Conclusion::BudgetSpent { .. } => Some(format!(
-            "go on from here: a new search between the ends of what is left, or a larger budget (session {})",
+            "go on with a larger budget: fbisect resume {} --max-trials N (or --max-time)",
             state.session
         )),
     }

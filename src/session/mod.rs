@@ -5,10 +5,15 @@
 //! nothing but its first event.
 
 mod drive;
+mod inside;
 mod judge;
 mod open;
+mod reopen;
 mod slots;
+mod watched;
 
 pub use drive::{Closed, drive};
+pub use inside::inside;
 pub use judge::outlook;
-pub use open::{Opened, Request, history_error, inside, load, open, reopen, rules};
+pub use open::{Opened, Request, history_error, load, open, rules};
+pub use reopen::{GoingOn, reopen};

@@ -1,32 +1,25 @@
-//! Opening a session, and taking one up again: all that happens before the first trial.
+//! Opening a session: all that happens before the first trial.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::Duration;
 
 use jiff::Timestamp;
 use sha2::{Digest as _, Sha256};
-use similar::TextDiff;
 
+use super::reopen::clear_abandoned;
 use super::slots;
-use crate::axes::commits::{self, History, HistoryError, Repo, Resolved};
+use super::watched::watch;
+use crate::axes::commits::{History, HistoryError, Repo, Resolved};
 use crate::error::{Error, Exit, Result};
-use crate::executors;
-use crate::journal::{self, Event, Journal, SessionFiles, State, StoreError, Sync, WatchedFile};
-use crate::model::{Plan, SessionId, hex};
+use crate::journal::{Event, Journal, SessionFiles, State, StoreError};
+use crate::model::{Plan, SessionId};
 use crate::search::bisect::{Bisect, Ends, Policy};
-use crate::trials::run::{Slot, TrialRules};
+use crate::trials::run::TrialRules;
+use crate::trials::slot::Slot;
 use crate::trials::workspace::{
-    self, PinSnapshot, WorkspaceRules, check_links, check_patch, files_named_by,
+    PinSnapshot, WorkspaceRules, check_links, check_patch, files_named_by,
 };
-
-/// How long processes that a killed session left get between TERM and KILL.
-const LEFTOVER_GRACE: Duration = Duration::from_secs(5);
-/// Bytes of the largest file outside the tree that is taken for a script.
-const MAX_SCRIPT: u64 = 1 << 20;
-/// Lines of a changed file's difference that a refusal shows.
-const SHOWN_DIFF: usize = 30;
 
 /// A session that can be driven.
 #[derive(Debug)]
@@ -135,55 +128,6 @@ pub fn open(repo: Repo, request: Request) -> Result<Opened> {
     }
 }
 
-/// Takes a session up again: folds the journal, ends what a killed process left, and refuses when
-/// the world that it was opened in has changed and there is more to do.
-///
-/// # Errors
-/// When the session is in use, cannot be read, or (without `as_recorded`) when a revision or a
-/// file that the command names has changed.
-pub fn reopen(repo: Repo, session: SessionId, as_recorded: bool) -> Result<Opened> {
-    let files = SessionFiles::new(repo.root(), session);
-    let (mut journal, state) = Journal::resume(&files).map_err(unusable)?;
-    let plan = state.plan.clone();
-    // First of all: a refusal must not leave them on the user's GPUs.
-    end_processes(&state);
-    remove_worktrees(&repo, &state)?;
-    let is_over = state.conclusion.is_some();
-    if !is_over {
-        refuse_changes(&repo, &state, &files, as_recorded)?;
-    }
-    let history = load(&repo, &plan)?;
-    let pins = PinSnapshot::open(&files.pins(), &plan.pins.files).map_err(|e| {
-        Error::failed("the session's copies of pinned files cannot be read").caused_by(e)
-    })?;
-    let (slots, slots_warning) = if is_over {
-        (Vec::new(), None)
-    } else {
-        slots::make(plan.jobs)?
-    };
-    let mut state = state;
-    if !is_over {
-        let event = Event::Resumed { at: now() };
-        journal
-            .append(std::slice::from_ref(&event), Sync::No)
-            .map_err(unusable)?;
-        state
-            .apply(&event)
-            .map_err(|e| Error::failed(e.to_string()))?;
-    }
-    Ok(Opened {
-        search: search(&history, &plan),
-        rules: Arc::new(rules(&repo, &plan, state.argv.clone(), pins, &files)),
-        repo,
-        history,
-        journal,
-        state,
-        files,
-        slots,
-        slots_warning,
-    })
-}
-
 /// Reads the history that a plan speaks of.
 ///
 /// # Errors
@@ -261,7 +205,7 @@ pub(super) fn now() -> String {
         .to_string()
 }
 
-fn unusable(e: StoreError) -> Error {
+pub(super) fn unusable(e: StoreError) -> Error {
     let hint = match &e {
         StoreError::Locked { session, .. } => {
             format!("`fbisect status --follow {session}` shows what it does")
@@ -290,7 +234,7 @@ fn not_a_patch(said: &str) -> Error {
         .hint("`git diff > fix.patch` writes one of your edits")
 }
 
-fn cannot_write(path: &Path, e: std::io::Error) -> Error {
+pub(super) fn cannot_write(path: &Path, e: std::io::Error) -> Error {
     Error::failed(format!("{} cannot be written", path.display())).caused_by(e)
 }
 
@@ -310,221 +254,4 @@ fn session_id(root: &Path) -> SessionId {
         "{stamp}-{millisecond:03}{:02x}{:02x}",
         digest[0], digest[1]
     ))
-}
-
-/// Remembers the files that make the repro what it is: those that are pinned, and scripts outside
-/// the tree that the command's words (as [`files_named_by`] wrote them) name. A resume must run the
-/// same repro.
-fn watch(files: &SessionFiles, plan: &Plan, argv: &[String]) -> Result<Vec<WatchedFile>> {
-    let root = plan.repository.as_path();
-    let mut found: Vec<(PathBuf, Vec<u8>)> = Vec::new();
-    for path in plan.pins.files.iter().map(|pin| root.join(pin)) {
-        let content = fs::read(&path)
-            .map_err(|e| Error::usage(format!("{} cannot be read", path.display())).caused_by(e))?;
-        found.push((path, content));
-    }
-    let outside = argv
-        .iter()
-        .map(PathBuf::from)
-        .filter(|path| path.is_absolute() && !path.starts_with(root));
-    found.extend(outside.filter_map(|path| Some((path.clone(), script(&path)?))));
-    let mut watched: Vec<WatchedFile> = Vec::new();
-    for (path, content) in found {
-        if watched.iter().any(|w| w.path == path) {
-            continue;
-        }
-        let sha256 = digest(&content);
-        let copy = Path::new("named").join(&sha256);
-        let target = files.folder().join(&copy);
-        fs::create_dir_all(files.folder().join("named"))
-            .and_then(|()| fs::write(&target, &content))
-            .map_err(|e| cannot_write(&target, e))?;
-        watched.push(WatchedFile { path, sha256, copy });
-    }
-    Ok(watched)
-}
-
-/// A file's content, if it is a script: interpreters, programs and data are another matter.
-fn script(path: &Path) -> Option<Vec<u8>> {
-    let meta = fs::metadata(path).ok()?;
-    if !meta.is_file() || meta.len() > MAX_SCRIPT {
-        return None;
-    }
-    fs::read(path).ok().filter(|content| !content.contains(&0))
-}
-
-fn digest(content: &[u8]) -> String {
-    hex(&Sha256::digest(content))
-}
-
-fn refuse_changes(
-    repo: &Repo,
-    state: &State,
-    files: &SessionFiles,
-    as_recorded: bool,
-) -> Result<()> {
-    let plan = &state.plan;
-    let recorded = Resolved {
-        good: plan.good.clone(),
-        bad: plan.bad.clone(),
-    };
-    let mut changes = Vec::new();
-    // Trials run what lies outside the checkout where it lies: these cannot go on as recorded.
-    let mut outside = Vec::new();
-    let then = plan.good.iter().chain(std::iter::once(&plan.bad));
-    for ((name, commit), (_, today)) in then.zip(commits::revisions_now(repo, &recorded)) {
-        match today {
-            Some(today) if today == *commit => {}
-            Some(today) => changes.push(format!(
-                "{name} was {}, is {}",
-                commit.short(),
-                today.short()
-            )),
-            None => changes.push(format!("{name} was {}, is gone", commit.short())),
-        }
-    }
-    for file in &state.watched {
-        let copy = files.folder().join(&file.copy);
-        let change = match fs::read(&file.path) {
-            Ok(now) if digest(&now) == file.sha256 => continue,
-            Ok(now) => {
-                let before = fs::read(&copy).unwrap_or_default();
-                format!(
-                    "{} has changed:\n{}",
-                    file.path.display(),
-                    difference(&before, &now)
-                )
-            }
-            Err(e) => format!("{} cannot be read: {e}", file.path.display()),
-        };
-        if !file.path.starts_with(&plan.repository) {
-            outside.push((change.clone(), copy, &file.path));
-        }
-        changes.push(change);
-    }
-    if as_recorded && !outside.is_empty() {
-        let told: Vec<_> = outside.iter().map(|(change, ..)| change.as_str()).collect();
-        let error = Error::usage(format!(
-            "since session {} was opened:\n  {}\n  Outside the checkout nothing is pinned, so trials would run it as it is today",
-            state.session,
-            told.join("\n  ")
-        ));
-        return Err(outside.iter().fold(error, |error, (_, copy, path)| {
-            let words = ["cp", &copy.to_string_lossy(), &path.to_string_lossy()].map(str::to_owned);
-            error.hint(format!("put it back: {}", shell_words::join(words)))
-        }));
-    }
-    if changes.is_empty() || as_recorded {
-        return Ok(());
-    }
-    Err(Error::usage(format!(
-        "since session {} was opened:\n  {}",
-        state.session,
-        changes.join("\n  ")
-    ))
-    .hint("put it back, or start a new search")
-    .hint("`fbisect resume --as-recorded` goes on with the commits and pinned files as they were"))
-}
-
-fn difference(before: &[u8], now: &[u8]) -> String {
-    let (before, now) = (
-        String::from_utf8_lossy(before),
-        String::from_utf8_lossy(now),
-    );
-    let diff = TextDiff::from_lines(before.as_ref(), now.as_ref());
-    let text = diff.unified_diff().context_radius(1).to_string();
-    let mut lines: Vec<String> = text
-        .lines()
-        .map(|line| format!("    {}", crate::reports::console::clean(line)))
-        .collect();
-    if lines.len() > SHOWN_DIFF {
-        lines.truncate(SHOWN_DIFF);
-        lines.push("    ...".to_owned());
-    }
-    lines.join("\n")
-}
-
-/// Clears what killed sessions of this checkout left that nobody has resumed: a new search should
-/// neither share the GPUs with their trials nor find the disk full of their worktrees. They can be
-/// resumed all the same. What cannot be read or cleared is left to their own resume, which says why.
-fn clear_abandoned(repo: &Repo) {
-    for session in journal::sessions(repo.root()).unwrap_or_default() {
-        let files = SessionFiles::new(repo.root(), session);
-        // The result is written last, after everything has been removed.
-        if files.result().exists() || journal::in_use(&files) {
-            continue;
-        }
-        if let Ok(Some(_held)) = journal::hold(&files)
-            && let Ok(state) = journal::read(&files.journal())
-        {
-            // Asking the process table for each of many old sessions would be slow.
-            if !state.running.is_empty() {
-                end_processes(&state);
-            }
-            let _ = remove_worktrees(repo, &state);
-        }
-    }
-}
-
-/// Ends the processes that a killed session left.
-fn end_processes(state: &State) {
-    let recorded: Vec<_> = state
-        .running
-        .values()
-        .flat_map(|t| t.processes.clone())
-        .collect();
-    executors::end_leftovers(&format!("{}/", state.session), &recorded, LEFTOVER_GRACE);
-}
-
-/// Removes the worktrees that a killed session left, once no process of it runs any more.
-fn remove_worktrees(repo: &Repo, state: &State) -> Result<()> {
-    workspace::remove_leftovers(
-        repo.common_dir(),
-        &state.plan.workspace_dir,
-        &state.session.0,
-    )
-    .map(drop)
-    .map_err(|e| Error::failed("what the killed session left cannot be removed").caused_by(e))
-}
-
-/// Paths as they stand in a plan: relative to the checkout's top, whatever they were typed from.
-///
-/// # Errors
-/// For one that lies outside the checkout.
-pub fn inside(root: &Path, cwd: &Path, flag: &str, paths: &[PathBuf]) -> Result<Vec<PathBuf>> {
-    let top = fs::canonicalize(root).unwrap_or_else(|_| root.to_owned());
-    paths
-        .iter()
-        .map(|path| {
-            let full = lexical(&cwd.join(path));
-            // The last name is kept as it is: a link is pinned or linked as a link.
-            let real = match (full.parent().map(fs::canonicalize), full.file_name()) {
-                (Some(Ok(parent)), Some(name)) => parent.join(name),
-                _ => full.clone(),
-            };
-            let relative = real.strip_prefix(&top).or_else(|_| full.strip_prefix(root));
-            relative.map(Path::to_path_buf).map_err(|_| {
-                Error::usage(format!(
-                    "{flag} {}: not inside the checkout {}",
-                    path.display(),
-                    root.display()
-                ))
-            })
-        })
-        .collect()
-}
-
-/// `a/./b/../c` as `a/c`, without asking the file system.
-fn lexical(path: &Path) -> PathBuf {
-    use std::path::Component;
-    path.components().fold(PathBuf::new(), |mut out, part| {
-        match part {
-            Component::CurDir => {}
-            Component::ParentDir => {
-                out.pop();
-            }
-            Component::Prefix(_) | Component::RootDir | Component::Normal(_) => out.push(part),
-        }
-        out
-    })
 }

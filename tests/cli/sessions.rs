@@ -5,6 +5,9 @@ use std::path::PathBuf;
 
 use crate::support::{Bed, DO, EXIT_CODE};
 
+/// As `EXIT_CODE`, each run leaving a line.
+const LOGGED: [&str; 3] = ["sh", "-c", "echo run >> $LOG; exit $(cat code)"];
+
 #[test]
 fn a_log_of_the_trials() {
     let bed = Bed::line(9, |i| match i {
@@ -32,6 +35,49 @@ fn a_finished_session_shows_its_report_again() {
     let _ = bed.run(&["resume"]).exits(4);
     let document = bed.run(&["resume", "--json"]).exits(4).json();
     assert_eq!(document["status"], "good_end_failed");
+}
+
+#[test]
+fn a_spent_budget_can_be_raised() {
+    let bed = Bed::broken_from(9, 17);
+    // Both ends, then c8 (good) and c12 (bad).
+    let spent = bed.document(5, &["c0..c16", "--max-trials", "4"], &LOGGED);
+    assert_eq!(spent["status"], "budget_spent");
+    let session = spent["session"].as_str().unwrap();
+    // Without a new budget it is over, and says what to type.
+    let _ = bed
+        .run(&["resume"])
+        .exits(5)
+        .says("is over; its report again")
+        .prints(&format!("fbisect resume {session} --max-trials N"));
+    // No larger than what was spent: over at once, without a trial.
+    let document = bed.run(&["resume", "--max-trials", "4", "--json"]).exits(5);
+    assert_eq!(document.json()["trials"], 4);
+    let document = bed
+        .run(&["resume", "--max-trials", "8", "--json"])
+        .exits(0)
+        .json();
+    assert_eq!(bed.named(&document), "c9");
+    assert_eq!(document["session"], session);
+    // c10, c9, and the culprit and its parent again; those before the limit did not run again.
+    assert_eq!(document["trials"], 8);
+    assert_eq!(bed.logged().len(), 8);
+    // A conclusion is one: no budget opens it again.
+    let again = bed.run(&["resume", "--max-trials", "50"]).exits(0);
+    let _ = again.says("is over; its report again");
+    assert_eq!(bed.logged().len(), 8);
+}
+
+#[test]
+fn a_spent_time_can_be_raised() {
+    let bed = Bed::line(9, |i| match i {
+        8 => "do=exit_1".into(),
+        4 => "do=sleep_2".into(),
+        _ => "do=exit_0".into(),
+    });
+    let _ = bed.commits(&["c0..c8", "--max-time", "1"], &DO).exits(5);
+    let document = bed.run(&["resume", "--max-time", "1h", "--json"]).exits(0);
+    assert_eq!(bed.named(&document.json()), "c8");
 }
 
 #[test]

@@ -241,6 +241,9 @@ pub struct CommitsArgs {
     /// Print one JSON document on standard output
     #[arg(long, help_heading = "Search")]
     pub json: bool,
+    /// Do not read fbisect.toml
+    #[arg(long, help_heading = "Search", hide_short_help = true)]
+    pub no_config: bool,
 
     /// The repro and its arguments
     #[arg(last = true, value_name = "COMMAND", hide_short_help = true)]

@@ -23,7 +23,12 @@ const SUBJECTS: usize = 400;
 pub fn run(args: CommitsArgs) -> Result<u8> {
     let cwd = super::here()?;
     let repo = Repo::discover(&cwd).map_err(|e| session::history_error(&e))?;
-    let args = args.with_defaults(config::read(repo.root())?, repo.root());
+    let defaults = if args.no_config {
+        config::Config::default()
+    } else {
+        config::read(repo.root())?
+    };
+    let args = args.with_defaults(defaults, repo.root());
     let json = args.json;
     let request = request(&repo, &cwd, args)?;
     let plan = request.plan.clone();

@@ -49,6 +49,17 @@ fn a_flag_wins() {
 }
 
 #[test]
+fn no_config_leaves_the_file_unread() {
+    let bed = Bed::broken_from(5, 9);
+    bed.write("fbisect.toml", "deterministic = true\nno such thing\n");
+    let _ = bed.commits(&["c0..c8"], &EXIT_CODE).exits(2);
+    let document = bed.document(0, &["c0..c8", "--no-config"], &EXIT_CODE);
+    // Both ends, three cuts, and the culprit and its parent again.
+    assert_eq!(document["trials"], 7);
+    let _ = bed.run(&["commits", "c0..c8", "--no-config"]).exits(2);
+}
+
+#[test]
 fn every_key_does_what_its_flag_does() {
     let bed = Bed::line(9, |i| format!("code={} lib/a={}", u8::from(i >= 4), i / 2));
     bed.write("data/x", "1");

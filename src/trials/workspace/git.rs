@@ -140,13 +140,7 @@ impl Git {
 
     fn successful(mut self) -> Result<Output, WorkspaceError> {
         let step = self.step;
-        let mut output = self.output()?;
-        let mut patience = RACE_PATIENCE;
-        while met_half_made_worktree(&output) && patience > 0 {
-            patience -= 1;
-            std::thread::sleep(RACE_PAUSE);
-            output = self.output()?;
-        }
+        let output = self.output()?;
         if output.status.success() {
             return Ok(output);
         }
@@ -163,7 +157,19 @@ impl Git {
         Ok(self.output()?.status.success())
     }
 
+    /// Runs it until no other process's worktree stood in the way.
     fn output(&mut self) -> Result<Output, WorkspaceError> {
+        let mut output = self.output_once()?;
+        let mut patience = RACE_PATIENCE;
+        while met_a_changing_worktree(&output) && patience > 0 {
+            patience -= 1;
+            std::thread::sleep(RACE_PAUSE);
+            output = self.output_once()?;
+        }
+        Ok(output)
+    }
+
+    fn output_once(&mut self) -> Result<Output, WorkspaceError> {
         self.command.output().map_err(|error| {
             WorkspaceError::machine(
                 self.step,
@@ -173,11 +179,16 @@ impl Git {
     }
 }
 
-/// Whether git stumbled over a worktree that another process was just making: it reads all
-/// worktrees' entries, and one whose `commondir` has been created and not yet written is fatal.
-fn met_half_made_worktree(output: &Output) -> bool {
+/// Whether git stumbled over a worktree that another process was just making or removing: it reads
+/// all worktrees' entries, and one whose `commondir` has been created and not yet written is fatal,
+/// as is one that goes while it is read.
+fn met_a_changing_worktree(output: &Output) -> bool {
     let text = String::from_utf8_lossy(&output.stderr);
-    !output.status.success() && text.contains("failed to read") && text.contains("commondir")
+    let half_made = text.contains("failed to read") && text.contains("commondir");
+    let gone = text.contains("Invalid path")
+        && text.contains("/worktrees/")
+        && text.contains("No such file or directory");
+    !output.status.success() && (half_made || gone)
 }
 
 fn misleads(name: &OsStr) -> bool {

@@ -192,7 +192,7 @@ impl Workspace {
         for _ in 0..20 {
             match &added {
                 // Another slot's removal took a folder away under it that was empty just then.
-                Err(error) if error.detail.contains("could not create") => {
+                Err(error) if self.lost_a_folder(&error.detail) => {
                     let above = self.root.parent().unwrap_or(&self.root);
                     place::make(above).map_err(|e| WorkspaceError::io(step, "make", above, &e))?;
                     added = add();
@@ -206,6 +206,18 @@ impl Workspace {
             fs::read(&dot_git).map_err(|e| WorkspaceError::io(step, "read", &dot_git, &e))?;
         self.admin = git::git_dir_of(&self.root);
         Ok(())
+    }
+
+    /// Whether `git worktree add` found one of the two folders above its own gone: whoever removes
+    /// the last worktree of a session or a repository, git itself too, removes them when empty.
+    /// Git words it by the step it had come to, with the path whole or within the repository.
+    fn lost_a_folder(&self, detail: &str) -> bool {
+        let gone = ["could not create", "No such file or directory"];
+        let root = self.root.to_string_lossy();
+        let name = self.root.file_name().unwrap_or_default();
+        let entry = format!("worktrees/{}", name.to_string_lossy());
+        gone.iter().any(|text| detail.contains(text))
+            && (detail.contains(&*root) || detail.contains(&entry))
     }
 
     /// The steps after a checkout.

@@ -85,13 +85,19 @@ pub(super) fn session_dir(common_dir: &Path, base_dir: &Path, session: &str) -> 
 /// Makes a folder and those above it, and resolves links. Another slot that removes its worktree
 /// also removes the folders that this leaves empty, possibly between two of our steps.
 pub(super) fn make(dir: &Path) -> io::Result<PathBuf> {
-    let mut made = fs::create_dir_all(dir).and_then(|()| fs::canonicalize(dir));
+    let attempt = || fs::create_dir_all(dir).and_then(|()| fs::canonicalize(dir));
+    let mut made = attempt();
     for _ in 0..100 {
         match &made {
-            Err(e) if e.kind() == io::ErrorKind::NotFound => {}
+            // "Exists" is also what a folder gives that went between the making and the look at it.
+            Err(e)
+                if matches!(
+                    e.kind(),
+                    io::ErrorKind::NotFound | io::ErrorKind::AlreadyExists
+                ) => {}
             Ok(_) | Err(_) => break,
         }
-        made = fs::create_dir_all(dir).and_then(|()| fs::canonicalize(dir));
+        made = attempt();
     }
     made
 }
